@@ -1,0 +1,152 @@
+"""Settings of the credit, with the paper's presets.
+
+Field names are words; the paper's symbols (``eta``, ``omega``, ``lambda`` …) are accepted
+as aliases. Defaults are those of method.md: the strict (ALFWorld) calibration.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from milegpo_plugin.errors import ConfigError, InputNotFoundError
+
+Estimator = Literal["milegpo", "graphgpo", "gigpo", "hgpo", "grpo"]
+Stage = Literal["pcc", "rcs", "md", "graph"]
+Preset = Literal["alfworld", "webshop"]
+OnFailure = Literal["drop", "zero", "keep"]
+
+ESTIMATORS: Final[tuple[Estimator, ...]] = ("milegpo", "graphgpo", "gigpo", "hgpo", "grpo")
+STAGES: Final[tuple[Stage, ...]] = ("pcc", "rcs", "md", "graph")
+
+_PRESETS: Final[dict[str, dict[str, Any]]] = {
+    "alfworld": {},
+    "webshop": {
+        "support_threshold": 0.5,
+        "unsupported_factor": 0.5,
+        "keep_branch": True,
+        "mix_weight": 1.0,
+        "norm": "mean",
+    },
+}
+
+
+def _symbol(default: Any, symbol: str, name: str, description: str, **rules: Any) -> Any:
+    """A field that the paper's ``symbol`` may also name."""
+    return Field(
+        default=default,
+        validation_alias=AliasChoices(name, symbol),
+        description=description,
+        **rules,
+    )
+
+
+class StateConfig(BaseModel):
+    """How a step's observation becomes the canonical key of its state (method.md §7)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CreditConfig(BaseModel):
+    """Every setting of the credit (method.md §6, table).
+
+    Raises:
+        ConfigError: from :meth:`preset`, :meth:`from_file` and :meth:`load` when a name
+            or value is not allowed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    estimator: Estimator = "milegpo"
+    stage: Stage = "pcc"
+    success_threshold: float = Field(0.0, allow_inf_nan=False, description="success is reward > threshold")
+    on_failure: OnFailure = "drop"
+    states: StateConfig = StateConfig()
+
+    return_scale: float = _symbol(10.0, "c", "return_scale", "scale of the graph return", gt=0)
+    graph_discount: float = _symbol(0.2, "gamma_g", "graph_discount", "base of goal distance", gt=0, le=1)
+    potential_discount: float = _symbol(1.0, "gamma_phi", "potential_discount", "discount of the next potential", gt=0, le=1)
+    shaping_weight: float = _symbol(0.25, "lambda", "shaping_weight", "weight of the potential differences", ge=0)
+    milestone_weight: float = _symbol(1.0, "w_plus", "milestone_weight", "weight of the milestone potential", ge=0)
+    trap_weight: float = _symbol(0.25, "w_minus", "trap_weight", "weight of the trap potential", ge=0)
+    potential_decay: float = _symbol(0.2, "omega", "potential_decay", "decay of a potential per edge", gt=0, lt=1)
+
+    success_lift_weight: float = _symbol(1.0, "w_s", "success_lift_weight", "weight of the success lift", ge=0)
+    coverage_weight: float = _symbol(1.0, "w_m", "coverage_weight", "weight of success coverage", ge=0)
+    centrality_weight: float = _symbol(0.25, "w_c", "centrality_weight", "weight of degree centrality", ge=0)
+    failure_lift_weight: float = _symbol(1.0, "w_f", "failure_lift_weight", "weight of the failure lift", ge=0)
+    loop_weight: float = _symbol(0.25, "w_l", "loop_weight", "weight of looping", ge=0)
+    min_support: int = Field(1, ge=1, description="rollouts that must visit a milestone candidate")
+    min_trap_visits: int = Field(2, ge=1, description="failed rollouts that must visit a trap")
+    min_trap_score: float = Field(0.1, ge=0, description="least score of an admitted trap")
+
+    progress_distance_weight: float = _symbol(1.0, "alpha_d", "progress_distance_weight", "distance part of progress", ge=0)
+    progress_success_weight: float = _symbol(1.0, "alpha_s", "progress_success_weight", "success part of progress", ge=0)
+    progress_failure_weight: float = _symbol(1.0, "alpha_f", "progress_failure_weight", "failure part of progress", ge=0)
+    branch_weight: float = _symbol(1.0, "w_bc", "branch_weight", "weight of branch evidence", ge=0)
+    progress_weight: float = _symbol(1.0, "w_pg", "progress_weight", "weight of progress evidence", ge=0)
+    calibration_weight: float = _symbol(1.0, "w_pcc", "calibration_weight", "strength of the calibration", ge=0)
+    support_threshold: float = _symbol(1.1, "theta_m", "support_threshold", "coverage that alone keeps a candidate", ge=0)
+    unsupported_factor: float = _symbol(0.0, "rho", "unsupported_factor", "factor of a candidate without evidence", ge=0, le=1)
+    keep_branch: bool = _symbol(False, "kappa_bc", "keep_branch", "branch evidence alone keeps a candidate")
+    mix_weight: float = _symbol(0.2, "eta", "mix_weight", "share of the shaped advantage", ge=0, le=1)
+    norm: Literal["mean_std", "mean"] = "mean_std"
+    step_weight: float = _symbol(1.0, "w_step", "step_weight", "weight of step credit", ge=0)
+    episode_weight: float = _symbol(1.0, "w_episode", "episode_weight", "weight of the rollout's own score", ge=0)
+
+    gigpo_discount: float = Field(0.95, gt=0, le=1, description="discount of GiGPO's and HGPO's return-to-go")
+    hgpo_history: int = Field(2, ge=0, description="K: longest history of HGPO's nested groups")
+    hgpo_alpha: float = Field(1.0, ge=0, description="exponent of HGPO's weights (k+1)^alpha")
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> CreditConfig:
+        """The paper's settings for ``alfworld`` or ``webshop``, with ``changes`` on top."""
+        if name not in _PRESETS:
+            raise ConfigError(f"preset must be one of {', '.join(_PRESETS)}, got {name!r}")
+        return cls.load({**_PRESETS[name], **changes})
+
+    @classmethod
+    def load(cls, values: dict[str, Any]) -> CreditConfig:
+        """Validate a plain mapping; the error names the field, the rule and the value."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ConfigError(f"credit config: {describe(error)}") from error
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> CreditConfig:
+        """Read a YAML mapping; ``preset: NAME`` in it is applied first."""
+        values = read_yaml(path)
+        preset = values.pop("preset", None)
+        return cls.preset(preset, **values) if preset else cls.load(values)
+
+
+def describe(error: ValidationError) -> str:
+    """A pydantic error as one line: ``field: rule, got value``."""
+    parts = []
+    for item in error.errors():
+        where = ".".join(str(part) for part in item["loc"]) or "value"
+        parts.append(f"{where}: {item['msg'].lower()}, got {item['input']!r}")
+    return "; ".join(parts)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML file that holds one mapping.
+
+    Raises:
+        InputNotFoundError: the file does not exist.
+        ConfigError: it is not YAML, or not a mapping.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InputNotFoundError(f"{file}: no such file")
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file}: must hold a mapping of settings, got {type(values).__name__}")
+    return values
