@@ -1,1 +1,1 @@
-"""x"""
+"""The seam to Agent Lightning: the only room that imports agentlightning, verl or ray."""

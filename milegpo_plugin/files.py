@@ -1,0 +1,180 @@
+"""Files at the edge: trajectories, rewards and tasks in; JSON lines out.
+
+A line that cannot be read is reported by file and line, and the others are still read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+from pydantic import ValidationError
+
+from milegpo_plugin.config import describe
+from milegpo_plugin.errors import InputNotFoundError, TraceError
+from milegpo_plugin.loading import require_file
+from milegpo_plugin.spans import read_spans
+from milegpo_plugin.trajectories import ReconstructOptions, build_trajectories
+from milegpo_plugin.types import Skipped, Trajectory
+
+STDOUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What the named files hold, and what could not be used."""
+
+    trajectories: list[Trajectory]
+    skipped: list[Skipped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    spans: int = 0
+
+
+def read_input(
+    paths: Sequence[Path], *, logs: Sequence[Path] = (), options: ReconstructOptions | None = None
+) -> Input:
+    """Trajectories from traces, from ``trajectories.jsonl`` files, or from both.
+
+    Raises:
+        InputNotFoundError: a path does not exist.
+        TraceError: nothing usable is in them.
+    """
+    skipped: list[Skipped] = []
+    ready = [path for path in paths if holds_trajectories(path)]
+    traces = [path for path in paths if path not in ready]
+    found = [t for path in ready for t in read_trajectories(path, skipped.append)]
+    found, notes = _apply_rewards(found, options.rewards if options else {})
+    spans = read_spans(traces, logs, on_problem=skipped.append) if traces or logs else []
+    if spans:
+        rebuilt = build_trajectories(spans, options or ReconstructOptions())
+        found.extend(rebuilt.trajectories)
+        skipped.extend(rebuilt.skipped)
+        notes.extend(rebuilt.notes)
+    if not found:
+        raise TraceError(_nothing_usable(paths, skipped, len(spans)))
+    return Input(found, skipped, notes, len(spans))
+
+
+def holds_trajectories(path: Path) -> bool:
+    """True when the first readable line of the file is a trajectory."""
+    for _, line in _lines(path):
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        return isinstance(value, dict) and "steps" in value and "rollout_id" in value
+    return False
+
+
+def read_trajectories(path: Path, on_problem: Callable[[Skipped], None]) -> Iterator[Trajectory]:
+    """The trajectories of one file; every bad line goes to ``on_problem``."""
+    for number, line in _lines(path):
+        try:
+            yield Trajectory.model_validate(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            on_problem(Skipped("line", f"{path}:{number}", f"not valid JSON: {error}"))
+        except ValidationError as error:
+            on_problem(Skipped("line", f"{path}:{number}", f"not a trajectory: {describe(error)}"))
+
+
+def read_rewards(path: Path) -> dict[str, float]:
+    """``{"rollout_id", "reward"}`` lines as a mapping.
+
+    Raises:
+        TraceError: a line lacks one of the two, or the reward is not a finite number.
+    """
+    rewards: dict[str, float] = {}
+    for number, record in read_records(path):
+        rollout_id, reward = record.get("rollout_id"), record.get("reward")
+        if not isinstance(rollout_id, str) or not isinstance(reward, int | float) or not math.isfinite(reward):
+            raise TraceError(
+                f"{path}:{number}: a reward line must be "
+                f'{{"rollout_id": text, "reward": number}}, got {record!r}'
+            )
+        rewards[rollout_id] = float(reward)
+    return rewards
+
+
+def read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of every line.
+
+    Raises:
+        TraceError: a line is not a JSON object.
+    """
+    for number, line in _lines(path):
+        try:
+            record = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise TraceError(f"{path}:{number}: not valid JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise TraceError(f"{path}:{number}: must be a JSON object, got {type(record).__name__}")
+        yield number, record
+
+
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
+    """One JSON object a line, to a file or to standard output (``-``); returns the count.
+
+    Raises:
+        InputNotFoundError: the folder of ``path`` does not exist.
+    """
+    if path == STDOUT:
+        return _write_lines(sys.stdout.buffer, records)
+    if not path.parent.is_dir():
+        raise InputNotFoundError(f"{path.parent}: no such folder; create it, or choose another -o")
+    with _open(path, "wb") as stream:
+        return _write_lines(stream, records)
+
+
+def trajectory_records(trajectories: Iterable[Trajectory]) -> Iterator[dict[str, Any]]:
+    """Trajectories as lines of ``trajectories.jsonl``; unknown values are null."""
+    for trajectory in trajectories:
+        yield trajectory.model_dump(mode="json")
+
+
+def _write_lines(stream: IO[bytes], records: Iterable[Mapping[str, Any]]) -> int:
+    count = 0
+    for record in records:
+        stream.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY))
+        count += 1
+    return count
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    with _open(require_file(path), "rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                yield number, line
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    return gzip.open(path, mode) if path.suffix == ".gz" else path.open(mode)  # type: ignore[return-value]
+
+
+def _apply_rewards(
+    trajectories: list[Trajectory], rewards: Mapping[str, float]
+) -> tuple[list[Trajectory], list[str]]:
+    """Rewards of the user's file win over what the trajectories carry."""
+    if not rewards:
+        return trajectories, []
+    changed = [
+        t.model_copy(update={"reward": rewards[t.rollout_id], "success": None}) if t.rollout_id in rewards else t
+        for t in trajectories
+    ]
+    unused = set(rewards) - {t.rollout_id for t in trajectories}
+    notes = [f"{len(unused)} rewards name rollouts that are not in the trajectories"] if unused else []
+    return changed, notes if trajectories else []
+
+
+def _nothing_usable(paths: Sequence[Path], skipped: Sequence[Skipped], spans: int) -> str:
+    names = ", ".join(str(path) for path in paths)
+    if skipped:
+        first = skipped[0]
+        return f"{names}: no rollout could be read; first of {len(skipped)} problems: {first.id}: {first.reason}"
+    what = f"{spans} spans and no model call among them" if spans else "no spans and no trajectories"
+    return f"{names}: {what}; export the spans of the client that calls the model"
