@@ -6,20 +6,33 @@ as aliases. Defaults are those of method.md: the strict (ALFWorld) calibration.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from milegpo_plugin.errors import ConfigError, InputNotFoundError
 
-Estimator = Literal["milegpo", "graphgpo", "gigpo", "hgpo", "grpo"]
+Estimator = Literal["milegpo", "graphgpo", "gigpo", "hgpo", "grpo", "rloo"]
 Stage = Literal["pcc", "rcs", "md", "graph"]
 Preset = Literal["alfworld", "webshop"]
 OnFailure = Literal["drop", "zero", "keep"]
+Mask = Literal["numbers", "uuids", "timestamps", "hex", "paths", "urls", "json_keys"]
+StateFunction = Callable[[Any], str]
 
-ESTIMATORS: Final[tuple[Estimator, ...]] = ("milegpo", "graphgpo", "gigpo", "hgpo", "grpo")
+ESTIMATORS: Final[tuple[Estimator, ...]] = ("milegpo", "graphgpo", "gigpo", "hgpo", "grpo", "rloo")
 STAGES: Final[tuple[Stage, ...]] = ("pcc", "rcs", "md", "graph")
 
 _PRESETS: Final[dict[str, dict[str, Any]]] = {
@@ -45,9 +58,50 @@ def _symbol(default: Any, symbol: str, name: str, description: str, **rules: Any
 
 
 class StateConfig(BaseModel):
-    """How a step's observation becomes the canonical key of its state (method.md §7)."""
+    """How a step's observation becomes the canonical key of its state (method.md §7).
+
+    The default is the exact text after canonical white space. Given states are never altered.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    white_space: Literal["collapse", "lines"] = Field(
+        "collapse",
+        description="collapse: any run of white space is one space; lines: keep spaces and lines (text maps)",
+    )
+    masks: tuple[Mask, ...] = Field((), description="kinds of volatile text to replace by a placeholder")
+    pattern: str | None = Field(
+        None,
+        description="regular expression, or alfworld | webshop | react, that picks the state out of a prompt: "
+        "its group 'state', else its groups, else the match; a text without a match counts as a whole",
+    )
+    tool_results_only: bool = Field(False, description="leave user messages out where there are tool results")
+    function: StateFunction | str | None = Field(
+        None, description="your own key: a callable Step -> str, or FILE.py:FUNCTION, or module:function"
+    )
+    history: int = Field(1, ge=1, description="a state is the last so many states of its rollout")
+    similarity: float | None = Field(
+        None, gt=0, le=1, description="merge the texts of a task that are at least this similar (1: equal)"
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"not a regular expression ({error})") from error
+        return pattern
+
+    @model_validator(mode="after")
+    def _function_stands_alone(self) -> StateConfig:
+        if self.function is not None and (self.masks or self.pattern or self.tool_results_only):
+            raise ValueError("function decides the key alone: drop masks, pattern and tool_results_only")
+        return self
+
+    @field_serializer("function", when_used="json-unless-none")
+    def _function_name(self, function: StateFunction | str) -> str:
+        return function if isinstance(function, str) else f"{function.__module__}:{function.__qualname__}"
 
 
 class CreditConfig(BaseModel):
@@ -60,46 +114,82 @@ class CreditConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    estimator: Estimator = "milegpo"
-    stage: Stage = "pcc"
-    success_threshold: float = Field(0.0, allow_inf_nan=False, description="success is reward > threshold")
-    on_failure: OnFailure = "drop"
+    estimator: Estimator = Field("milegpo", description="how a rollout's outcome becomes step advantages")
+    stage: Stage = Field("pcc", description="how far milegpo goes: graph, then md, rcs, pcc")
+    success_threshold: float = _symbol(
+        0.0, "theta_r", "success_threshold", "success is reward > threshold", allow_inf_nan=False
+    )
+    on_failure: OnFailure = Field("drop", description="a failed rollout is dropped, counted as reward 0, or kept")
     states: StateConfig = StateConfig()
 
     return_scale: float = _symbol(10.0, "c", "return_scale", "scale of the graph return", gt=0)
     graph_discount: float = _symbol(0.2, "gamma_g", "graph_discount", "base of goal distance", gt=0, le=1)
-    potential_discount: float = _symbol(1.0, "gamma_phi", "potential_discount", "discount of the next potential", gt=0, le=1)
-    shaping_weight: float = _symbol(0.25, "lambda", "shaping_weight", "weight of the potential differences", ge=0)
-    milestone_weight: float = _symbol(1.0, "w_plus", "milestone_weight", "weight of the milestone potential", ge=0)
+    potential_discount: float = _symbol(
+        1.0, "gamma_phi", "potential_discount", "discount of the next potential", gt=0, le=1
+    )
+    shaping_weight: float = _symbol(
+        0.25, "lambda", "shaping_weight", "weight of the potential differences", ge=0
+    )
+    milestone_weight: float = _symbol(
+        1.0, "w_plus", "milestone_weight", "weight of the milestone potential", ge=0
+    )
     trap_weight: float = _symbol(0.25, "w_minus", "trap_weight", "weight of the trap potential", ge=0)
-    potential_decay: float = _symbol(0.2, "omega", "potential_decay", "decay of a potential per edge", gt=0, lt=1)
+    potential_decay: float = _symbol(
+        0.2, "omega", "potential_decay", "decay of a potential per edge", gt=0, lt=1
+    )
 
-    success_lift_weight: float = _symbol(1.0, "w_s", "success_lift_weight", "weight of the success lift", ge=0)
+    success_lift_weight: float = _symbol(
+        1.0, "w_s", "success_lift_weight", "weight of the success lift", ge=0
+    )
     coverage_weight: float = _symbol(1.0, "w_m", "coverage_weight", "weight of success coverage", ge=0)
     centrality_weight: float = _symbol(0.25, "w_c", "centrality_weight", "weight of degree centrality", ge=0)
-    failure_lift_weight: float = _symbol(1.0, "w_f", "failure_lift_weight", "weight of the failure lift", ge=0)
+    failure_lift_weight: float = _symbol(
+        1.0, "w_f", "failure_lift_weight", "weight of the failure lift", ge=0
+    )
     loop_weight: float = _symbol(0.25, "w_l", "loop_weight", "weight of looping", ge=0)
     min_support: int = Field(1, ge=1, description="rollouts that must visit a milestone candidate")
     min_trap_visits: int = Field(2, ge=1, description="failed rollouts that must visit a trap")
     min_trap_score: float = Field(0.1, ge=0, description="least score of an admitted trap")
 
-    progress_distance_weight: float = _symbol(1.0, "alpha_d", "progress_distance_weight", "distance part of progress", ge=0)
-    progress_success_weight: float = _symbol(1.0, "alpha_s", "progress_success_weight", "success part of progress", ge=0)
-    progress_failure_weight: float = _symbol(1.0, "alpha_f", "progress_failure_weight", "failure part of progress", ge=0)
+    progress_distance_weight: float = _symbol(
+        1.0, "alpha_d", "progress_distance_weight", "distance part of progress", ge=0
+    )
+    progress_success_weight: float = _symbol(
+        1.0, "alpha_s", "progress_success_weight", "success part of progress", ge=0
+    )
+    progress_failure_weight: float = _symbol(
+        1.0, "alpha_f", "progress_failure_weight", "failure part of progress", ge=0
+    )
     branch_weight: float = _symbol(1.0, "w_bc", "branch_weight", "weight of branch evidence", ge=0)
     progress_weight: float = _symbol(1.0, "w_pg", "progress_weight", "weight of progress evidence", ge=0)
-    calibration_weight: float = _symbol(1.0, "w_pcc", "calibration_weight", "strength of the calibration", ge=0)
-    support_threshold: float = _symbol(1.1, "theta_m", "support_threshold", "coverage that alone keeps a candidate", ge=0)
-    unsupported_factor: float = _symbol(0.0, "rho", "unsupported_factor", "factor of a candidate without evidence", ge=0, le=1)
+    calibration_weight: float = _symbol(
+        1.0, "w_pcc", "calibration_weight", "strength of the calibration", ge=0
+    )
+    support_threshold: float = _symbol(
+        1.1, "theta_m", "support_threshold", "coverage that alone keeps a candidate", ge=0
+    )
+    unsupported_factor: float = _symbol(
+        0.0, "rho", "unsupported_factor", "factor of a candidate without evidence", ge=0, le=1
+    )
     keep_branch: bool = _symbol(False, "kappa_bc", "keep_branch", "branch evidence alone keeps a candidate")
     mix_weight: float = _symbol(0.2, "eta", "mix_weight", "share of the shaped advantage", ge=0, le=1)
-    norm: Literal["mean_std", "mean"] = "mean_std"
+    norm: Literal["mean_std", "mean"] = Field("mean_std", description="centre only, or centre and scale by the std")
     step_weight: float = _symbol(1.0, "w_step", "step_weight", "weight of step credit", ge=0)
-    episode_weight: float = _symbol(1.0, "w_episode", "episode_weight", "weight of the rollout's own score", ge=0)
+    episode_weight: float = _symbol(
+        1.0, "w_episode", "episode_weight", "weight of the rollout's own score", ge=0
+    )
+    episode_statistics: Literal["rollout", "row"] = Field(
+        "rollout", description="one vote per rollout, or one per step as trainers that count rows do"
+    )
+    reliability: Literal["empirical", "lower_bound"] = Field(
+        "empirical", description="lower_bound weights milestones and branches by their Wilson intervals"
+    )
+    confidence: float = Field(0.95, gt=0, lt=1, description="confidence of every Wilson interval")
 
     gigpo_discount: float = Field(0.95, gt=0, le=1, description="discount of GiGPO's and HGPO's return-to-go")
     hgpo_history: int = Field(2, ge=0, description="K: longest history of HGPO's nested groups")
     hgpo_alpha: float = Field(1.0, ge=0, description="exponent of HGPO's weights (k+1)^alpha")
+    hgpo_episode_weight: float = Field(0.0, ge=0, description="weight of the rollout's own score in HGPO")
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> CreditConfig:
