@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
+
+
+_ROUNDING: Final = 1e-9
 
 
 def merge_similar(counts: Mapping[str, int], fixed: Collection[str], threshold: float) -> dict[str, str]:
@@ -39,7 +43,9 @@ def _nearest(text: str, leaders: list[tuple[int, str]], threshold: float) -> str
     first = bisect_left(leaders, (shortest, ""))
     last = bisect_right(leaders, longest, key=lambda leader: leader[0])
     candidates = [leader for _, leader in leaders[first:last]]
-    found = process.extractOne(text, candidates, scorer=Indel.normalized_similarity, score_cutoff=threshold)
+    found = process.extractOne(
+        text, candidates, scorer=Indel.normalized_similarity, score_cutoff=threshold - _ROUNDING
+    )
     return found[0] if found else None
 
 
