@@ -9,8 +9,9 @@ from typing import Final
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
-
 _ROUNDING: Final = 1e-9
+_CUTOFF_SLACK: Final = 0.01
+"""rapidfuzz turns the cutoff into a whole distance and can lose a text exactly at it."""
 
 
 def merge_similar(counts: Mapping[str, int], fixed: Collection[str], threshold: float) -> dict[str, str]:
@@ -43,10 +44,10 @@ def _nearest(text: str, leaders: list[tuple[int, str]], threshold: float) -> str
     first = bisect_left(leaders, (shortest, ""))
     last = bisect_right(leaders, longest, key=lambda leader: leader[0])
     candidates = [leader for _, leader in leaders[first:last]]
-    found = process.extractOne(
-        text, candidates, scorer=Indel.normalized_similarity, score_cutoff=threshold - _ROUNDING
+    best = process.extractOne(
+        text, candidates, scorer=Indel.normalized_similarity, score_cutoff=threshold - _CUTOFF_SLACK
     )
-    return found[0] if found else None
+    return best[0] if best and best[1] >= threshold - _ROUNDING else None
 
 
 def _length_range(length: int, threshold: float) -> tuple[int, int]:
