@@ -1,0 +1,74 @@
+"""Returns become advantages: compared where they are comparable (eqs. 21–22).
+
+Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from milegpo_plugin.config import CreditConfig
+from milegpo_plugin.credit.residue import RESIDUE
+from milegpo_plugin.credit.segments import Segments
+from milegpo_plugin.credit.shaping import Shaping
+from milegpo_plugin.groups import Batch, Floats
+
+EPSILON: Final = 1e-6
+"""Added to a standard deviation before dividing by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """What every step is better or worth than its peers; None where an estimator has no such part."""
+
+    advantage_S: Floats  # (S,)
+    step_advantage_S: Floats | None = None  # (S,) the step part, before its weight
+    episode_advantage_S: Floats | None = None  # (S,) Norm_q(Z) of the step's rollout
+    graph_advantage_S: Floats | None = None  # (S,) Norm(r^G)
+    shaped_advantage_S: Floats | None = None  # (S,) Norm(r^M)
+
+
+def normalize(
+    value_X: Floats, segments: Segments, norm: Literal["mean_std", "mean"], *, ddof: int = 1
+) -> Floats:
+    """(x - mean) / (std + epsilon) inside each segment, or x - mean; a segment of one gives 0.
+
+    Values that differ by no more than rounding are equal: they give exactly 0, whatever their size.
+    Shape (X,).
+    """
+    shifted = value_X - segments.spread(segments.first(value_X))
+    centred = shifted - segments.spread(segments.total(shifted) / segments.size_Y)
+    extent = segments.largest(shifted) - segments.smallest(shifted)
+    tied = extent <= RESIDUE * segments.largest(np.abs(value_X))
+    centred = np.where(segments.spread(tied), 0.0, centred)
+    if norm == "mean":
+        return centred
+    variance = segments.total(centred**2) / np.maximum(segments.size_Y - ddof, 1)
+    return centred / segments.spread(np.sqrt(variance) + EPSILON)
+
+
+def step_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Advantages:
+    """A_t = w_step [A^G + eta (A^mix - A^G)] + w_episode Norm_q(Z) (eqs. 21–22)."""
+    states = Segments.of(batch.source_S)
+    graph_S = normalize(shaping.graph_return_S, states, config.norm)
+    shaped_S = normalize(shaping.shaped_return_S, states, config.norm)
+    episode_S = episode_advantages(batch, config)
+    mixed_S = graph_S + config.mix_weight * (shaped_S - graph_S)
+    return Advantages(
+        advantage_S=config.step_weight * mixed_S + config.episode_weight * episode_S,
+        step_advantage_S=mixed_S,
+        episode_advantage_S=episode_S,
+        graph_advantage_S=graph_S,
+        shaped_advantage_S=shaped_S,
+    )
+
+
+def episode_advantages(batch: Batch, config: CreditConfig) -> Floats:
+    """Norm_q(Z) of every step's rollout: one vote per rollout, or one per step. Shape (S,)."""
+    if config.episode_statistics == "row":
+        rows = Segments.of(batch.group_K[batch.rollout_S])
+        return normalize(batch.score_K[batch.rollout_S], rows, config.norm)
+    return normalize(batch.score_K, Segments.of(batch.group_K), config.norm)[batch.rollout_S]

@@ -1,0 +1,135 @@
+"""The state graphs of a batch as one block-diagonal graph, and shortest paths on it.
+
+One node per state and group, one edge per distinct (source, target); nodes and edges of a group are
+contiguous, edges are sorted by source. No edge joins two groups, so one search serves them all.
+
+Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps, ``_N`` nodes, ``_E`` edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from milegpo_plugin.credit.segments import Segments, count_distinct
+from milegpo_plugin.groups import Batch, Bools, Floats, Ints
+
+UNREACHABLE: Final = -1
+"""Goal distance of a node from which no recorded path leads to GOAL."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateGraph:
+    """Counts, rates and goal distances of every node and edge (method.md §1)."""
+
+    rollouts_G: Ints  # (G,)
+    successes_G: Ints  # (G,)
+    success_rate_G: Floats  # (G,) p_q+
+    group_N: Ints  # (N,)
+    goal_N: Bools  # (N,)
+    end_N: Bools  # (N,)
+    visits_N: Ints  # (N,) |T(v)|: rollouts that visit the node
+    successes_N: Ints  # (N,) |T+(v)|
+    revisits_N: Ints  # (N,) visits after the first, summed over rollouts
+    success_rate_N: Floats  # (N,) p+(v)
+    goal_distance_N: Ints  # (N,) edges to GOAL, or UNREACHABLE
+    source_E: Ints  # (E,) sorted
+    target_E: Ints  # (E,)
+    visits_E: Ints  # (E,) |T(e)|: rollouts that use the edge
+    successes_E: Ints  # (E,) |T+(e)|
+    success_rate_E: Floats  # (E,) p+(e)
+    edge_S: Ints  # (S,) edge of each step
+    nodes: Segments  # nodes by group
+    edges: Segments  # edges by group
+    branches: Segments  # edges by source
+    arrivals: Segments  # edges by target
+
+
+def build_state_graph(batch: Batch) -> StateGraph:
+    """Count the visits of a batch and measure the distance of every node to its goal."""
+    size, path, rollout = len(batch.group_N), *_visits(batch)
+    edges, edge_S = np.unique(batch.source_S * size + batch.target_S, return_inverse=True)
+    source_E, target_E = np.divmod(edges, size)
+    visits_N, successes_N = count_distinct(path, rollout, batch.success_K, size)
+    visits_E, successes_E = count_distinct(edge_S, batch.rollout_S, batch.success_K, len(edges))
+    rollouts_G = np.bincount(batch.group_K)
+    successes_G = np.bincount(batch.group_K[batch.success_K], minlength=len(rollouts_G))
+    return StateGraph(
+        rollouts_G=rollouts_G,
+        successes_G=successes_G,
+        success_rate_G=successes_G / rollouts_G,
+        group_N=batch.group_N,
+        goal_N=batch.goal_N,
+        end_N=batch.end_N,
+        visits_N=visits_N,
+        successes_N=successes_N,
+        revisits_N=np.bincount(path, minlength=size) - visits_N,
+        success_rate_N=successes_N / visits_N,
+        goal_distance_N=_goal_distance(source_E, target_E, batch.goal_N),
+        source_E=source_E,
+        target_E=target_E,
+        visits_E=visits_E,
+        successes_E=successes_E,
+        success_rate_E=successes_E / visits_E,
+        edge_S=edge_S,
+        nodes=Segments.of(batch.group_N),
+        edges=Segments.of(batch.group_N[source_E]),
+        branches=Segments.of(source_E),
+        arrivals=Segments.of(target_E),
+    )
+
+
+def _visits(batch: Batch) -> tuple[Ints, Ints]:
+    """Every visit of a node, ends included, and the rollout that makes it. Shapes (S + K,)."""
+    last = batch.offset_K[1:] - 1
+    path = np.concatenate([batch.source_S, batch.target_S[last]])
+    return path, np.concatenate([batch.rollout_S, np.arange(len(last))])
+
+
+def _goal_distance(source_E: Ints, target_E: Ints, goal_N: Bools) -> Ints:
+    """d(v, GOAL): one search from all goals against the edges. Shape (N,)."""
+    goals = np.flatnonzero(goal_N)
+    if not len(goals):
+        return np.full(len(goal_N), UNREACHABLE)
+    backward = csr_array((np.ones(len(source_E)), (target_E, source_E)), shape=(len(goal_N),) * 2)
+    hops = dijkstra(backward, unweighted=True, indices=goals, min_only=True)
+    return np.where(np.isfinite(hops), hops, UNREACHABLE).astype(np.int64)
+
+
+def potential(graph: StateGraph, weight_N: Floats, decay: float) -> Floats:
+    """Largest weight(v) · decay^d(s, v), over the nodes v, for every node s. Shape (N,).
+
+    A product of powers is a sum of logarithms, so the maximum is a shortest path from one more
+    node that reaches each v at cost log weight(v) / log decay. The search only finds the best v and
+    the number of edges to it; the value is computed from those, free of logarithms.
+    """
+    hub = len(weight_N)
+    starts = np.flatnonzero(weight_N > 0)
+    start_cost = 1.0 + np.log(weight_N[starts]) / np.log(decay)
+    cost = np.concatenate([np.ones(len(graph.source_E)), start_cost - start_cost.min(initial=0.0)])
+    tail = np.concatenate([graph.target_E, np.full(len(starts), hub)])
+    head = np.concatenate([graph.source_E, starts])
+    backward = csr_array((cost, (tail, head)), shape=(hub + 1, hub + 1))
+    _, parent = dijkstra(backward, indices=hub, return_predecessors=True)
+    origin, hops = _climb(parent[:hub], hub)
+    return np.where(origin >= 0, weight_N[origin] * decay ** hops.astype(np.float64), 0.0)
+
+
+def _climb(parent_N: Any, hub: int) -> tuple[Ints, Ints]:
+    """Root of each node in the search tree below ``hub``, and edges to it, by doubling.
+
+    Nodes outside the tree get the root -1.
+    """
+    here = np.arange(hub)
+    root = np.where(parent_N == hub, here, np.where(parent_N < 0, here, parent_N)).astype(np.int64)
+    hops = (root != here).astype(np.int64)
+    while True:
+        above = root[root]
+        if np.array_equal(above, root):
+            return np.where(parent_N[root] == hub, root, -1), hops
+        hops += hops[root]
+        root = above

@@ -1,0 +1,115 @@
+"""Figures about a batch and its credit (method.md §8).
+
+Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps, ``_N`` nodes, ``_E`` edges.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from milegpo_plugin.credit.advantages import normalize
+from milegpo_plugin.credit.graph import StateGraph
+from milegpo_plugin.credit.segments import Segments
+from milegpo_plugin.groups import Batch, Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    from milegpo_plugin.credit.result import Credit
+
+TIE: Final = 1e-6
+"""Advantages that differ by no more than this tie."""
+
+
+def measure(credit: Credit) -> dict[str, float]:
+    """Counts and shares of a batch; a share of nothing is left out.
+
+    ``groups_without_signal`` end all alike; ``groups_rescued`` are those of them that got step
+    credit all the same. ``tie_correction`` is the share of ``tied_pairs`` that the shaped advantage
+    ranks as their outcomes do.
+    """
+    batch, graph = credit.batch, credit.graph
+    silent_G = ~groups_with_outcome_signal(batch)
+    step_credit_S = steps_with_credit(credit)
+    rescued_G = np.bincount(batch.group_K[batch.rollout_S[step_credit_S]], minlength=len(silent_G)) > 0
+    figures = {
+        "rollouts": float(len(batch.input_K)),
+        "rollouts_skipped": float(len(batch.skipped)),
+        "steps": float(len(batch.rollout_S)),
+        "states": float(np.count_nonzero(~(graph.goal_N | graph.end_N))),
+        "success_rate": float(batch.success_K.mean()),
+        "groups": float(len(silent_G)),
+        "groups_of_one": float(np.count_nonzero(graph.rollouts_G == 1)),
+        "groups_without_signal": float(np.count_nonzero(silent_G)),
+        "groups_rescued": float(np.count_nonzero(silent_G & rescued_G)),
+        "coverage": coverage(batch, graph),
+        "step_credit": float(step_credit_S.mean()),
+        "milestones": float(np.count_nonzero(credit.milestone_weight_N)),
+        "traps": float(np.count_nonzero(credit.trap_N)),
+    }
+    reasons = Counter(item.reason for item in credit.skipped)
+    figures |= {f"skipped/{reason}": float(number) for reason, number in sorted(reasons.items())}
+    return figures | _tie_figures(credit)
+
+
+def _tie_figures(credit: Credit) -> dict[str, float]:
+    if credit.graph_advantage_S is None or credit.shaped_advantage_S is None:
+        return {}
+    pairs, corrected = tie_corrections(credit.batch, credit.graph_advantage_S, credit.shaped_advantage_S)
+    rate = {"tie_correction": corrected / pairs} if pairs else {}
+    return {"tied_pairs": float(pairs), **rate}
+
+
+def groups_with_outcome_signal(batch: Batch) -> Bools:
+    """Groups whose rollouts do not all score the same. Shape (G,)."""
+    groups = Segments.of(batch.group_K)
+    return groups.largest(np.abs(normalize(batch.score_K, groups, "mean"))) > 0
+
+
+def steps_with_credit(credit: Credit) -> Bools:
+    """Steps whose advantage has a step part. Shape (S,)."""
+    if credit.step_advantage_S is None:
+        return np.zeros(len(credit.advantage_S), dtype=np.bool_)
+    return np.not_equal(credit.step_advantage_S, 0.0)
+
+
+def coverage(batch: Batch, graph: StateGraph) -> float:
+    """Share of the transitions whose source state at least two rollouts of the group visit."""
+    return float((graph.visits_N[batch.source_S] > 1).mean())
+
+
+def ambiguity(graph: StateGraph) -> tuple[int, int]:
+    """Pairs of edges that leave one state, and those of them that tie under the final distance."""
+    distance_E = graph.goal_distance_N[graph.target_E]
+    alike = Segments.of(graph.source_E * (distance_E.max(initial=0) + 2) + distance_E + 1)
+    return _pairs(graph.branches.size_Y), _pairs(alike.size_Y)
+
+
+def _pairs(size_Y: Ints) -> int:
+    return int((size_Y * (size_Y - 1) // 2).sum())
+
+
+def tie_corrections(batch: Batch, graph_S: Floats, shaped_S: Floats) -> tuple[int, int]:
+    """Tied pairs of transitions, and those that the shaped advantage ranks by their outcome.
+
+    A pair leaves one state, ends in opposite outcomes and ties under the graph advantage. It is
+    corrected when the successful one has the higher shaped advantage.
+    """
+    order = np.lexsort((graph_S, batch.source_S))
+    source, value = batch.source_S[order], graph_S[order]
+    apart = (source[1:] != source[:-1]) | (value[1:] - value[:-1] > TIE)
+    tie = np.concatenate([[0], np.cumsum(apart)])
+    won = batch.success_K[batch.rollout_S[order]]
+    wins, losses = np.bincount(tie, weights=won), np.bincount(tie, weights=~won)
+    return int(wins @ losses), _ranked_pairs(tie, shaped_S[order], won)
+
+
+def _ranked_pairs(tie_X: Ints, value_X: Floats, won_X: Bools) -> int:
+    """Pairs (winner, loser) of one tie in which the winner's value is higher by more than TIE."""
+    key = np.lexsort((won_X, np.where(won_X, value_X - TIE, value_X), tie_X))
+    tie, won = tie_X[key], won_X[key]
+    losers_so_far = np.cumsum(~won)
+    start = np.flatnonzero(np.concatenate([[True], tie[1:] != tie[:-1]]))
+    losers_before: Ints = np.repeat(losers_so_far[start] - ~won[start], np.diff(start, append=len(tie)))
+    return int((losers_so_far - losers_before)[won].sum())

@@ -1,0 +1,186 @@
+"""The credit of a batch, as arrays and as the records of ``credit.jsonl`` and ``nodes.jsonl``.
+
+Axes: ``_I`` input trajectories, ``_K`` rollouts in use, ``_S`` their steps, ``_N`` nodes, ``_E`` edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from milegpo_plugin.config import CreditConfig
+from milegpo_plugin.credit.advantages import Advantages
+from milegpo_plugin.credit.calibration import Calibration
+from milegpo_plugin.credit.graph import UNREACHABLE, StateGraph
+from milegpo_plugin.credit.measures import measure
+from milegpo_plugin.credit.milestones import Candidates
+from milegpo_plugin.credit.shaping import Shaping
+from milegpo_plugin.credit.uncertainty import Intervals
+from milegpo_plugin.groups import SKIPPED, Batch, Bools, Floats
+from milegpo_plugin.types import Skipped
+
+STEP_FIELDS: Final = (
+    "graph_return",
+    "shaped_return",
+    "delta_plus",
+    "delta_minus",
+    "graph_advantage",
+    "shaped_advantage",
+    "episode_advantage",
+    "advantage",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """Everything that was computed about a batch: float64 arrays, free of NaN and infinity.
+
+    ``graph`` holds the counts: visits, successes, rates and goal distances of nodes and edges.
+    Scores are 0 where a node is no candidate; the masks ``milestone_N`` and ``trap_N`` tell. Step
+    arrays are None where the estimator does not define them.
+    """
+
+    config: CreditConfig
+    batch: Batch
+    graph: StateGraph
+    milestone_N: Bools  # (N,) milestone candidate
+    trap_N: Bools  # (N,) admitted trap
+    success_low_N: Floats  # (N,) Wilson interval of the success rate
+    success_high_N: Floats  # (N,)
+    milestone_score_N: Floats  # (N,) S0+
+    trap_score_N: Floats  # (N,) S-
+    branch_evidence_N: Floats  # (N,) b
+    progress_evidence_N: Floats  # (N,) psi-bar
+    calibrated_score_N: Floats  # (N,) S_pcc+
+    milestone_weight_N: Floats  # (N,) weight in the milestone potential; a milestone has one > 0
+    milestone_potential_N: Floats  # (N,) Phi+
+    trap_potential_N: Floats  # (N,) Phi-
+    success_low_E: Floats  # (E,) Wilson interval of the success rate
+    success_high_E: Floats  # (E,)
+    margin_E: Floats  # (E,) success rate minus the mean of the siblings
+    branch_contrast_E: Floats  # (E,) c_bcc
+    progress_E: Floats  # (E,) psi
+    graph_return_S: Floats | None  # (S,) r^G
+    shaped_return_S: Floats | None  # (S,) r^M
+    delta_plus_S: Floats | None  # (S,)
+    delta_minus_S: Floats | None  # (S,)
+    graph_advantage_S: Floats | None  # (S,) Norm(r^G)
+    shaped_advantage_S: Floats | None  # (S,) Norm(r^M)
+    episode_advantage_S: Floats | None  # (S,) Norm_q(Z)
+    step_advantage_S: Floats | None  # (S,) the step part, before its weight
+    advantage_S: Floats  # (S,) what the trainer gets
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What was left out and why: rollouts, then step rewards that only repeat an outcome."""
+        return self.batch.skipped + self.batch.notes
+
+    def advantages(self, index: int) -> Floats | None:
+        """Advantages of the steps of trajectory ``index`` of the input; None when it was skipped."""
+        row = self.batch.row_I[index]
+        if row == SKIPPED:
+            return None
+        return self.advantage_S[self.batch.offset_K[row] : self.batch.offset_K[row + 1]]
+
+    def step_records(self) -> Iterator[dict[str, Any]]:
+        """Lines of ``credit.jsonl`` in canonical order; values of skipped rollouts are null."""
+        columns = {name: getattr(self, f"{name}_S") for name in STEP_FIELDS}
+        columns = {name: None if column is None else column.tolist() for name, column in columns.items()}
+        for index in self.batch.order_I.tolist():
+            task_id, rollout_id = self.batch.name_I[index]
+            row = self.batch.row_I[index]
+            start = None if row == SKIPPED else int(self.batch.offset_K[row])
+            for step, state in enumerate(self.batch.keys.steps[index]):
+                values = {
+                    name: None if column is None or start is None else column[start + step]
+                    for name, column in columns.items()
+                }
+                yield {"task_id": task_id, "rollout_id": rollout_id, "step": step, "state": state, **values}
+
+    def node_records(self) -> Iterator[dict[str, Any]]:
+        """Lines of ``nodes.jsonl``, group by group, states in the order they first occur.
+
+        ``visits`` and ``successes`` count rollouts; ``success_low`` and ``success_high`` bound the
+        success rate at the configured confidence.
+        """
+        for node in range(len(self.graph.group_N)):
+            candidate, trap = self.milestone_N[node], self.trap_N[node]
+            distance = int(self.graph.goal_distance_N[node])
+            visits, successes = int(self.graph.visits_N[node]), int(self.graph.successes_N[node])
+            yield {
+                "task_id": self.batch.task_ids[self.graph.group_N[node]],
+                "state": self.batch.state_N[node],
+                "visits": visits,
+                "successes": successes,
+                "failures": visits - successes,
+                "success_low": float(self.success_low_N[node]),
+                "success_high": float(self.success_high_N[node]),
+                "goal_distance": None if distance == UNREACHABLE else distance,
+                "milestone_score": float(self.milestone_score_N[node]) if candidate else None,
+                "trap_score": float(self.trap_score_N[node]) if trap else None,
+                "branch_evidence": float(self.branch_evidence_N[node]),
+                "progress_evidence": float(self.progress_evidence_N[node]),
+                "calibrated_score": float(self.calibrated_score_N[node]) if candidate else None,
+                "milestone_potential": float(self.milestone_potential_N[node]),
+                "trap_potential": float(self.trap_potential_N[node]),
+                "kind": self._kind(node),
+            }
+
+    def metrics(self) -> dict[str, float]:
+        """Figures for a tracker, see :func:`milegpo_plugin.credit.measures.measure`."""
+        return measure(self)
+
+    def _kind(self, node: int) -> str:
+        if self.graph.goal_N[node]:
+            return "goal"
+        if self.graph.end_N[node]:
+            return "end"
+        if self.trap_N[node]:
+            return "trap"
+        return "milestone" if self.milestone_weight_N[node] > 0 else "state"
+
+
+def collect_credit(
+    config: CreditConfig,
+    batch: Batch,
+    graph: StateGraph,
+    intervals: Intervals,
+    candidates: Candidates,
+    calibration: Calibration,
+    shaping: Shaping,
+    advantages: Advantages,
+) -> Credit:
+    """Put the results of all rooms together; drop the step values that the estimator does not use."""
+    uses_graph = config.estimator in ("milegpo", "graphgpo")
+    return Credit(
+        config=config,
+        batch=batch,
+        graph=graph,
+        milestone_N=candidates.milestone_N,
+        trap_N=candidates.trap_N,
+        success_low_N=intervals.low_N,
+        success_high_N=intervals.high_N,
+        milestone_score_N=candidates.milestone_score_N,
+        trap_score_N=candidates.trap_score_N,
+        branch_evidence_N=calibration.branch_evidence_N,
+        progress_evidence_N=calibration.progress_evidence_N,
+        calibrated_score_N=calibration.calibrated_score_N,
+        milestone_weight_N=shaping.milestone_weight_N,
+        milestone_potential_N=shaping.milestone_potential_N,
+        trap_potential_N=shaping.trap_potential_N,
+        success_low_E=intervals.low_E,
+        success_high_E=intervals.high_E,
+        margin_E=calibration.margin_E,
+        branch_contrast_E=calibration.branch_contrast_E,
+        progress_E=calibration.progress_E,
+        graph_return_S=shaping.graph_return_S if uses_graph else None,
+        shaped_return_S=shaping.shaped_return_S if uses_graph else None,
+        delta_plus_S=shaping.delta_plus_S if uses_graph else None,
+        delta_minus_S=shaping.delta_minus_S if uses_graph else None,
+        graph_advantage_S=advantages.graph_advantage_S,
+        shaped_advantage_S=advantages.shaped_advantage_S,
+        episode_advantage_S=advantages.episode_advantage_S,
+        step_advantage_S=advantages.step_advantage_S,
+        advantage_S=advantages.advantage_S,
+    )

@@ -1,0 +1,335 @@
+"""Trajectories become one batch of arrays: who is compared with whom, and what was left out.
+
+Rollouts of one task in one call form a group; the call is the batch, so the same task in another
+batch is another group. Nothing here depends on the order of the input: tasks, rollouts and attempts
+are sorted by their ids. Whatever is left out has a line in ``Batch.skipped``.
+
+Axes: ``_G`` groups, ``_K`` rollouts in use, ``_S`` their steps, ``_N`` nodes of the state graphs,
+``_I`` the trajectories as they were passed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain, count, groupby
+from math import isclose, isfinite
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from milegpo_plugin.config import CreditConfig, StateConfig
+from milegpo_plugin.errors import CreditError
+from milegpo_plugin.states import StateKeys
+from milegpo_plugin.types import Skipped, Trajectory
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+StateKeyFunction: TypeAlias = Callable[[Sequence[Trajectory], StateConfig], StateKeys]
+
+SKIPPED: Final = -1
+"""Row of an input trajectory that is not in use."""
+
+
+class Terminal(Enum):
+    """Where a rollout ends when its last observation is not an ordinary state (method.md §1)."""
+
+    GOAL = "<goal>"
+    END = "<end>"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rollouts in use as arrays, and the reasons of those that are not.
+
+    ``goal_N`` and ``end_N`` mark the nodes that every success of a group, and every failure
+    without a recorded end, share.
+    """
+
+    task_ids: tuple[str, ...]  # (G,) sorted
+    input_K: Ints  # (K,) index among the trajectories passed in
+    group_K: Ints  # (K,) sorted
+    score_K: Floats  # (K,) Z: the outcome and the step rewards
+    success_K: Bools  # (K,)
+    offset_K: Ints  # (K + 1,) first step of each rollout, and S
+    rollout_S: Ints  # (S,) sorted
+    source_S: Ints  # (S,) node that the step acted on
+    target_S: Ints  # (S,) node that it led to
+    reward_S: Floats  # (S,) its own reward; the outcome belongs to the last step
+    state_N: tuple[str, ...]  # (N,) canonical key
+    group_N: Ints  # (N,) sorted
+    goal_N: Bools  # (N,)
+    end_N: Bools  # (N,)
+    name_I: tuple[tuple[str, str], ...]  # (I,) task and rollout id
+    row_I: Ints  # (I,) row in _K, or SKIPPED
+    order_I: Ints  # (I,) the input in canonical order
+    keys: StateKeys  # of every input trajectory
+    skipped: tuple[Skipped, ...]
+    notes: tuple[Skipped, ...]  # rewards that were left out of a rollout in use
+
+
+def build_batch(
+    trajectories: Sequence[Trajectory], config: CreditConfig, state_keys: StateKeyFunction
+) -> Batch:
+    """Group the rollouts by task, settle their rewards and number their states.
+
+    Raises:
+        CreditError: no rollout has an outcome or none can be used, a reward is not finite, or
+            two trajectories carry the same ids.
+    """
+    _check_outcomes(trajectories)
+    order = sorted(range(len(trajectories)), key=lambda index: _identity(trajectories[index]))
+    kept, skipped = _select(trajectories, order, config)
+    groups = [[*group] for _, group in groupby(kept, key=lambda index: trajectories[index].task_id)]
+    rewards = [settle_rewards([trajectories[index] for index in group], config) for group in groups]
+    keys = state_keys(trajectories, config.states)
+    nodes = _number_states(trajectories, groups, keys, config)
+    return _assemble(trajectories, order, groups, rewards, keys, nodes, skipped, config)
+
+
+def is_success(trajectory: Trajectory, config: CreditConfig) -> bool:
+    """R > threshold, unless the trajectory says so itself (method.md §1)."""
+    if is_failed(trajectory) and config.on_failure == "zero":
+        return False
+    if trajectory.success is not None:
+        return trajectory.success
+    return trajectory.reward is not None and trajectory.reward > config.success_threshold
+
+
+def is_failed(trajectory: Trajectory) -> bool:
+    """Whether the rollout broke, so that its outcome says nothing about the policy."""
+    return "failed" in trajectory.flags
+
+
+# --- Which rollouts are in use ------------------------------------------------------------------
+
+
+def _check_outcomes(trajectories: Sequence[Trajectory]) -> None:
+    if not trajectories:
+        raise CreditError("no rollouts: the input holds no trajectory")
+    if all(item.reward is None and item.success is None for item in trajectories):
+        raise CreditError(
+            f"no outcomes: none of the {len(trajectories)} rollouts has a reward or a success flag: "
+            'pass --rewards FILE.jsonl with lines {"rollout_id": …, "reward": …}, or emit a reward'
+        )
+    for item in trajectories:
+        if item.reward is not None and not isfinite(item.reward):
+            raise CreditError(_not_finite(item, "reward", item.reward))
+
+
+def _not_finite(trajectory: Trajectory, what: str, value: float) -> str:
+    return (
+        f"rollout {trajectory.rollout_id!r} of task {trajectory.task_id!r}: {what} must be a finite "
+        f"number, got {value!r}: correct it, or use null when it is unknown"
+    )
+
+
+def _identity(trajectory: Trajectory) -> tuple[str, str, list[tuple[int, str]]]:
+    return trajectory.task_id, trajectory.rollout_id, _natural(trajectory.attempt_id or "")
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Sort key under which attempt 10 follows attempt 9; equal texts only have equal keys."""
+    parts = re.split(r"(\d+)", text)
+    return [(int(part), part) if index % 2 else (0, part) for index, part in enumerate(parts)]
+
+
+def _select(
+    trajectories: Sequence[Trajectory], order: Iterable[int], config: CreditConfig
+) -> tuple[list[int], list[Skipped]]:
+    """The usable rollouts, in canonical order, and why the others are not."""
+    kept, skipped = [], []
+    for _, attempts in groupby(order, key=lambda index: _identity(trajectories[index])[:2]):
+        chosen, stale = _choose_attempt(trajectories, [*attempts])
+        reason = _unusable(trajectories[chosen], config)
+        skipped += [Skipped("rollout", trajectories[index].rollout_id, "stale attempt") for index in stale]
+        if reason is None:
+            kept.append(chosen)
+        else:
+            skipped.append(Skipped("rollout", trajectories[chosen].rollout_id, reason))
+    if not kept:
+        reasons = Counter(item.reason for item in skipped)
+        listed = ", ".join(f"{reason}: {number}" for reason, number in sorted(reasons.items()))
+        raise CreditError(f"no rollout can be used ({listed})")
+    return kept, skipped
+
+
+def _choose_attempt(trajectories: Sequence[Trajectory], attempts: list[int]) -> tuple[int, list[int]]:
+    """The last attempt that did not fail, else the last; and the others."""
+    names = [trajectories[index].attempt_id for index in attempts]
+    if len(set(names)) < len(names):
+        first = trajectories[attempts[0]]
+        raise CreditError(
+            f"rollout {first.rollout_id!r} of task {first.task_id!r}: {len(names)} trajectories have these "
+            f"ids, got attempts {names!r}: give each rollout its own id, or each attempt its own"
+        )
+    chosen = max(attempts, key=lambda index: (not is_failed(trajectories[index]), attempts.index(index)))
+    return chosen, [index for index in attempts if index != chosen]
+
+
+def _unusable(trajectory: Trajectory, config: CreditConfig) -> str | None:
+    failed = is_failed(trajectory)
+    if failed and config.on_failure == "drop":
+        return "failed"
+    if not trajectory.steps:
+        return "no steps"
+    counted_as_zero = failed and config.on_failure == "zero"
+    if trajectory.reward is None and trajectory.success is None and not counted_as_zero:
+        return "no reward"
+    return None
+
+
+# --- Rewards ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """Scores of the rollouts of one group, the reward of every step, and remarks."""
+
+    scores: list[float]
+    steps: list[list[float]]
+    notes: list[Skipped]
+
+
+def settle_rewards(group: Sequence[Trajectory], config: CreditConfig) -> Rewards:
+    """Z and the reward of each step, counting every reward once (method.md §6).
+
+    Z is the outcome plus the rewards of the steps. Traces record the outcome in several ways, so
+    step rewards that only repeat it do not count again:
+
+    * all steps of a rollout carry the outcome: copies, of which the last one counts;
+    * in every rollout of the group the step rewards sum to the outcome: it is that sum;
+    * in every rollout of the group the last step's reward is the outcome: it is that reward.
+
+    The group decides on the last two together, so that its scores stay comparable.
+    """
+    outcomes = [_outcome(item, config) for item in group]
+    stepwise = [_step_rewards(item) for item in group]
+    copied = [_is_copied(known, outcome) for known, outcome in zip(stepwise, outcomes, strict=True)]
+    own = [([] if copy else known) for known, copy in zip(stepwise, copied, strict=True)]
+    pairs = [(known, outcome) for known, outcome in zip(own, outcomes, strict=True) if _present(known)]
+    summed = all(isclose(sum(_present(known)), outcome) for known, outcome in pairs)
+    last = all(known[-1] is None or known[-1] == outcome for known, outcome in pairs)
+    rewards = Rewards([], [], [])
+    for item, known, outcome, copy in zip(group, own, outcomes, copied, strict=True):
+        values = [0.0 if value is None else value for value in known] or [0.0] * len(item.steps)
+        inside = bool(_present(known)) and (summed or (last and known[-1] is not None))
+        if not inside:
+            values[-1] += outcome
+        rewards.steps.append(values)
+        rewards.scores.append(outcome if summed else sum(values))
+        if copy:
+            rewards.notes.append(
+                Skipped("step rewards", item.rollout_id, "outcome copied onto every step, counted once")
+            )
+    return rewards
+
+
+def _outcome(trajectory: Trajectory, config: CreditConfig) -> float:
+    """R; a known success without a reward is 1 or 0, and a failure may count as 0."""
+    if is_failed(trajectory) and config.on_failure == "zero":
+        return 0.0
+    return float(bool(trajectory.success)) if trajectory.reward is None else trajectory.reward
+
+
+def _step_rewards(trajectory: Trajectory) -> list[float | None]:
+    """The recorded step rewards, or nothing when no step has one."""
+    rewards = [step.reward for step in trajectory.steps]
+    known = _present(rewards)
+    for value in known:
+        if not isfinite(value):
+            raise CreditError(_not_finite(trajectory, "a step reward", value))
+    return rewards if known else []
+
+
+def _present(rewards: Iterable[float | None]) -> list[float]:
+    return [value for value in rewards if value is not None]
+
+
+def _is_copied(rewards: Sequence[float | None], outcome: float) -> bool:
+    known = _present(rewards)
+    return outcome != 0 and len(known) > 1 and all(value == outcome for value in known)
+
+
+# --- States -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """Node ids along every rollout, end included, and the keys behind the ids of each group."""
+
+    paths: list[int]
+    keys: list[list[str | Terminal]]
+
+
+def _number_states(
+    trajectories: Sequence[Trajectory], groups: Iterable[Iterable[int]], keys: StateKeys, config: CreditConfig
+) -> _Nodes:
+    """Number the states of each group by one look-up a step, in canonical order."""
+    following = count()
+    nodes = _Nodes([], [])
+    for group in groups:
+        table: defaultdict[str | Terminal, int] = defaultdict(following.__next__)
+        for index in group:
+            nodes.paths.extend(map(table.__getitem__, keys.steps[index]))
+            nodes.paths.append(table[_end_of(trajectories[index], keys.final[index], config)])
+        nodes.keys.append([*table])
+    return nodes
+
+
+def _end_of(trajectory: Trajectory, final: str | None, config: CreditConfig) -> str | Terminal:
+    if is_success(trajectory, config):
+        return Terminal.GOAL
+    return Terminal.END if final is None else final
+
+
+def _assemble(
+    trajectories: Sequence[Trajectory],
+    order: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    rewards: Sequence[Rewards],
+    keys: StateKeys,
+    nodes: _Nodes,
+    skipped: Sequence[Skipped],
+    config: CreditConfig,
+) -> Batch:
+    members = [index for group in groups for index in group]
+    length_K = np.array([len(trajectories[index].steps) for index in members], dtype=np.int64)
+    path = np.array(nodes.paths, dtype=np.int64)
+    acts = np.ones(len(path), dtype=np.bool_)
+    acts[np.cumsum(length_K + 1) - 1] = False
+    names = [key for group in nodes.keys for key in group]
+    row_I = np.full(len(trajectories), SKIPPED, dtype=np.int64)
+    row_I[members] = np.arange(len(members))
+    return Batch(
+        task_ids=tuple(trajectories[group[0]].task_id for group in groups),
+        input_K=np.array(members, dtype=np.int64),
+        group_K=_repeat_index([len(group) for group in groups]),
+        score_K=np.array([score for group in rewards for score in group.scores], dtype=np.float64),
+        success_K=np.array([is_success(trajectories[index], config) for index in members], dtype=np.bool_),
+        offset_K=np.concatenate([[0], np.cumsum(length_K)]),
+        rollout_S=_repeat_index(length_K),
+        source_S=path[acts],
+        target_S=path[1:][acts[:-1]],
+        reward_S=np.array(list(chain.from_iterable(chain.from_iterable(group.steps for group in rewards)))),
+        state_N=tuple(key.value if isinstance(key, Terminal) else key for key in names),
+        group_N=_repeat_index([len(group) for group in nodes.keys]),
+        goal_N=np.array([key is Terminal.GOAL for key in names], dtype=np.bool_),
+        end_N=np.array([key is Terminal.END for key in names], dtype=np.bool_),
+        name_I=tuple((item.task_id, item.rollout_id) for item in trajectories),
+        row_I=row_I,
+        order_I=np.array(order, dtype=np.int64),
+        keys=keys,
+        skipped=tuple(skipped),
+        notes=tuple(note for group in rewards for note in group.notes),
+    )
+
+
+def _repeat_index(sizes: Sequence[int] | Ints) -> Ints:
+    """0 repeated sizes[0] times, then 1 repeated sizes[1] times, …"""
+    return np.repeat(np.arange(len(sizes)), sizes)
