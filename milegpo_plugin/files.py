@@ -92,7 +92,11 @@ def read_rewards(path: Path) -> dict[str, float]:
     rewards: dict[str, float] = {}
     for number, record in read_records(path):
         rollout_id, reward = record.get("rollout_id"), record.get("reward")
-        if not isinstance(rollout_id, str) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        if (
+            not isinstance(rollout_id, str)
+            or not isinstance(reward, int | float)
+            or not math.isfinite(reward)
+        ):
             raise TraceError(
                 f"{path}:{number}: a reward line must be "
                 f'{{"rollout_id": text, "reward": number}}, got {record!r}'
@@ -163,7 +167,9 @@ def _apply_rewards(
     if not rewards:
         return trajectories, []
     changed = [
-        t.model_copy(update={"reward": rewards[t.rollout_id], "success": None}) if t.rollout_id in rewards else t
+        t.model_copy(update={"reward": rewards[t.rollout_id], "success": None})
+        if t.rollout_id in rewards
+        else t
         for t in trajectories
     ]
     unused = set(rewards) - {t.rollout_id for t in trajectories}
@@ -175,6 +181,8 @@ def _nothing_usable(paths: Sequence[Path], skipped: Sequence[Skipped], spans: in
     names = ", ".join(str(path) for path in paths)
     if skipped:
         first = skipped[0]
-        return f"{names}: no rollout could be read; first of {len(skipped)} problems: {first.id}: {first.reason}"
+        return (
+            f"{names}: no rollout could be read; first of {len(skipped)} problems: {first.id}: {first.reason}"
+        )
     what = f"{spans} spans and no model call among them" if spans else "no spans and no trajectories"
     return f"{names}: {what}; export the spans of the client that calls the model"

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from agentlightning.emitter import emit_exception
 from agentlightning.litagent import LitAgent
 from agentlightning.types import LLM, NamedResources, Rollout
 
@@ -77,9 +78,13 @@ class UserAgent(LitAgent[dict[str, Any]]):
         llm = next((r for r in resources.values() if isinstance(r, LLM)), None)
         if llm is None:
             raise AgentError(f"rollout {rollout.rollout_id}: the algorithm published no LLM resource")
-        with environment(agent_environment(llm)):
-            result = self._play(task)
-        return self._outcome(task, result)
+        try:
+            with environment(agent_environment(llm)):
+                result = self._play(task)
+            return self._outcome(task, result)
+        except Exception as error:
+            emit_exception(error)
+            raise
 
     def _outcome(self, task: dict[str, Any], result: Any) -> float | None:
         if self._score is not None:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agentlightning.semconv import AGL_EXCEPTION
 from agentlightning.store.base import LightningStore
-from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig, RolloutMode
+from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig, RolloutMode, Span
 
 from milegpo_plugin.agl.adapter import TrajectoryAdapter
 from milegpo_plugin.types import Skipped, Trajectory
@@ -28,11 +29,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What a batch of rollouts gave: trajectories in queue order, and what is missing."""
+    """What a batch of rollouts gave: trajectories in queue order, and what is missing.
+
+    ``seconds`` is wall time; ``agent_seconds`` adds up the rollouts' own times, model included.
+    """
 
     trajectories: list[Trajectory]
     skipped: list[Skipped]
     seconds: float
+    agent_seconds: float
 
 
 class RolloutClient:
@@ -51,7 +56,7 @@ class RolloutClient:
         adapter: TrajectoryAdapter,
         *,
         timeout: float,
-        alive: Callable[[], None] = lambda: None,
+        alive: Callable[[], object],
     ) -> None:
         self._store = store
         self._adapter = adapter
@@ -65,7 +70,7 @@ class RolloutClient:
         repeats: int,
         mode: RolloutMode,
         resources_id: str,
-        on_progress: Callable[[int], None] = lambda done: None,
+        on_progress: Callable[[int], object],
     ) -> Collected:
         """Run every task ``repeats`` times and rebuild what happened.
 
@@ -74,12 +79,16 @@ class RolloutClient:
         start = time.monotonic()
         queued = await self._enqueue(tasks, repeats, mode, resources_id)
         finished = await self._wait(list(queued), on_progress)
-        trajectories, skipped = [], []
+        trajectories: list[Trajectory] = []
+        skipped: list[Skipped] = []
+        agent_seconds = 0.0
         for rollout_id, task in queued.items():
-            trajectory, problems = await self._read(rollout_id, task, finished.get(rollout_id))
+            spans = await self._store.query_spans(rollout_id)
+            trajectory, problems = self._rebuild(rollout_id, task, finished.get(rollout_id), spans)
             trajectories.append(trajectory)
             skipped.extend(problems)
-        return Collected(trajectories, skipped, time.monotonic() - start)
+            agent_seconds += _duration(spans)
+        return Collected(trajectories, skipped, time.monotonic() - start, agent_seconds)
 
     async def _enqueue(
         self, tasks: Sequence[Task], repeats: int, mode: RolloutMode, resources_id: str
@@ -108,13 +117,12 @@ class RolloutClient:
                 return {rollout.rollout_id: rollout for rollout in rollouts}
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _read(
-        self, rollout_id: str, task: Task, rollout: Rollout | None
+    def _rebuild(
+        self, rollout_id: str, task: Task, rollout: Rollout | None, spans: Sequence[Span]
     ) -> tuple[Trajectory, list[Skipped]]:
-        spans = await self._store.query_spans(rollout_id)
         rebuilt = self._adapter.adapt(spans)
         status = "unfinished" if rollout is None else rollout.status
-        problems = [Skipped("rollout", rollout_id, reason) for reason in _reasons(status, len(spans))]
+        problems = [Skipped("rollout", rollout_id, reason) for reason in _reasons(status, spans)]
         found = next((t for t in rebuilt.trajectories if t.rollout_id == rollout_id), None)
         if found is None:
             found = Trajectory(task_id=task.task_id, rollout_id=rollout_id, flags=["no_model_call"])
@@ -123,6 +131,20 @@ class RolloutClient:
         return found.model_copy(update={"task_id": task.task_id, "flags": flags}), problems
 
 
-def _reasons(status: str, spans: int) -> list[str]:
-    reasons = [] if status == "succeeded" else [f"the platform reports it as {status}"]
-    return reasons if spans else [*reasons, "the store holds no spans of it"]
+def _duration(spans: Sequence[Span]) -> float:
+    """Seconds from the first start to the last end."""
+    starts = [span.start_time for span in spans if span.start_time is not None]
+    ends = [span.end_time for span in spans if span.end_time is not None]
+    return max(ends) - min(starts) if starts and ends else 0.0
+
+
+def _reasons(status: str, spans: Sequence[Span]) -> list[str]:
+    """Why a rollout is not a plain success; the agent's own exception comes first."""
+    if not spans:
+        return [f"the platform reports it as {status} and holds no spans of it"]
+    if status == "succeeded":
+        return []
+    raised = next((span.attributes for span in spans if span.name == AGL_EXCEPTION), None)
+    if raised is None:
+        return [f"the platform reports it as {status}"]
+    return [f"the agent raised {raised.get('exception.type')}: {raised.get('exception.message')}"]

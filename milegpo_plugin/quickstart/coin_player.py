@@ -1,0 +1,1 @@
+../../agents/coin_player.py
