@@ -77,24 +77,23 @@ def play(task: dict) -> dict:
     start = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": room.strip()}]
     turns: list[list[dict]] = []
     for _ in range(task.get("max_turns", MAX_TURNS)):
-        reply = client.chat.completions.create(
+        completion = client.chat.completions.create(
             model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"),
             messages=(start if len(turns) <= REMEMBERED_TURNS else start[:1]) + shorten(turns),
             tools=available_tools(infos["validActions"]),
             tool_choice="required",
             parallel_tool_calls=False,
-        ).choices[0].message
+        )
+        reply = completion.choices[0].message
         call = reply.tool_calls[0]
         arguments = json.loads(call.function.arguments)
         room, _, done, infos = env.step(f"{call.function.name} {' '.join(arguments.values())}")
-        turns.append([
-            {
-                "role": "assistant",
-                "content": reply.content,
-                "tool_calls": [call.model_dump(include={"id", "type", "function"})],
-            },
-            {"role": "tool", "tool_call_id": call.id, "content": room.strip()},
-        ])
+        said = {
+            "role": "assistant",
+            "content": reply.content,
+            "tool_calls": [call.model_dump(include={"id", "type", "function"})],
+        }
+        turns.append([said, {"role": "tool", "tool_call_id": call.id, "content": room.strip()}])
         if done:
             break
     return {"found": bool(infos["tasksuccess"]), "turns": len(turns)}
