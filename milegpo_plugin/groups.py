@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, count, groupby
-from math import isclose, isfinite
+from math import isfinite
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from milegpo_plugin.config import CreditConfig, StateConfig
 from milegpo_plugin.errors import CreditError
+from milegpo_plugin.rewards import Rewards, is_failed, is_success, not_finite, settle_rewards
 from milegpo_plugin.states import StateKeys
 from milegpo_plugin.types import Skipped, Trajectory
 
@@ -92,20 +93,6 @@ def build_batch(
     return _assemble(trajectories, order, groups, rewards, keys, nodes, skipped, config)
 
 
-def is_success(trajectory: Trajectory, config: CreditConfig) -> bool:
-    """R > threshold, unless the trajectory says so itself (method.md §1)."""
-    if is_failed(trajectory) and config.on_failure == "zero":
-        return False
-    if trajectory.success is not None:
-        return trajectory.success
-    return trajectory.reward is not None and trajectory.reward > config.success_threshold
-
-
-def is_failed(trajectory: Trajectory) -> bool:
-    """Whether the rollout broke, so that its outcome says nothing about the policy."""
-    return "failed" in trajectory.flags
-
-
 # --- Which rollouts are in use ------------------------------------------------------------------
 
 
@@ -119,14 +106,7 @@ def _check_outcomes(trajectories: Sequence[Trajectory]) -> None:
         )
     for item in trajectories:
         if item.reward is not None and not isfinite(item.reward):
-            raise CreditError(_not_finite(item, "reward", item.reward))
-
-
-def _not_finite(trajectory: Trajectory, what: str, value: float) -> str:
-    return (
-        f"rollout {trajectory.rollout_id!r} of task {trajectory.task_id!r}: {what} must be a finite "
-        f"number, got {value!r}: correct it, or use null when it is unknown"
-    )
+            raise CreditError(not_finite(item, "reward", item.reward))
 
 
 def _identity(trajectory: Trajectory) -> tuple[str, str, list[tuple[int, str]]]:
@@ -182,78 +162,6 @@ def _unusable(trajectory: Trajectory, config: CreditConfig) -> str | None:
     if trajectory.reward is None and trajectory.success is None and not counted_as_zero:
         return "no reward"
     return None
-
-
-# --- Rewards ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Rewards:
-    """Scores of the rollouts of one group, the reward of every step, and remarks."""
-
-    scores: list[float]
-    steps: list[list[float]]
-    notes: list[Skipped]
-
-
-def settle_rewards(group: Sequence[Trajectory], config: CreditConfig) -> Rewards:
-    """Z and the reward of each step, counting every reward once (method.md §6).
-
-    Z is the outcome plus the rewards of the steps. Traces record the outcome in several ways, so
-    step rewards that only repeat it do not count again:
-
-    * all steps of a rollout carry the outcome: copies, of which the last one counts;
-    * in every rollout of the group the step rewards sum to the outcome: it is that sum;
-    * in every rollout of the group the last step's reward is the outcome: it is that reward.
-
-    The group decides on the last two together, so that its scores stay comparable.
-    """
-    outcomes = [_outcome(item, config) for item in group]
-    stepwise = [_step_rewards(item) for item in group]
-    copied = [_is_copied(known, outcome) for known, outcome in zip(stepwise, outcomes, strict=True)]
-    own = [([] if copy else known) for known, copy in zip(stepwise, copied, strict=True)]
-    pairs = [(known, outcome) for known, outcome in zip(own, outcomes, strict=True) if _present(known)]
-    summed = all(isclose(sum(_present(known)), outcome) for known, outcome in pairs)
-    last = all(known[-1] is None or known[-1] == outcome for known, outcome in pairs)
-    rewards = Rewards([], [], [])
-    for item, known, outcome, copy in zip(group, own, outcomes, copied, strict=True):
-        values = [0.0 if value is None else value for value in known] or [0.0] * len(item.steps)
-        inside = bool(_present(known)) and (summed or (last and known[-1] is not None))
-        if not inside:
-            values[-1] += outcome
-        rewards.steps.append(values)
-        rewards.scores.append(outcome if summed else sum(values))
-        if copy:
-            rewards.notes.append(
-                Skipped("step rewards", item.rollout_id, "outcome copied onto every step, counted once")
-            )
-    return rewards
-
-
-def _outcome(trajectory: Trajectory, config: CreditConfig) -> float:
-    """R; a known success without a reward is 1 or 0, and a failure may count as 0."""
-    if is_failed(trajectory) and config.on_failure == "zero":
-        return 0.0
-    return float(bool(trajectory.success)) if trajectory.reward is None else trajectory.reward
-
-
-def _step_rewards(trajectory: Trajectory) -> list[float | None]:
-    """The recorded step rewards, or nothing when no step has one."""
-    rewards = [step.reward for step in trajectory.steps]
-    known = _present(rewards)
-    for value in known:
-        if not isfinite(value):
-            raise CreditError(_not_finite(trajectory, "a step reward", value))
-    return rewards if known else []
-
-
-def _present(rewards: Iterable[float | None]) -> list[float]:
-    return [value for value in rewards if value is not None]
-
-
-def _is_copied(rewards: Sequence[float | None], outcome: float) -> bool:
-    known = _present(rewards)
-    return outcome != 0 and len(known) > 1 and all(value == outcome for value in known)
 
 
 # --- States -------------------------------------------------------------------------------------
@@ -316,7 +224,7 @@ def _assemble(
         rollout_S=_repeat_index(length_K),
         source_S=path[acts],
         target_S=path[1:][acts[:-1]],
-        reward_S=np.array(list(chain.from_iterable(chain.from_iterable(group.steps for group in rewards)))),
+        reward_S=_reward_of_steps(rewards, length_K),
         state_N=tuple(key.value if isinstance(key, Terminal) else key for key in names),
         group_N=_repeat_index([len(group) for group in nodes.keys]),
         goal_N=np.array([key is Terminal.GOAL for key in names], dtype=np.bool_),
@@ -328,6 +236,18 @@ def _assemble(
         skipped=tuple(skipped),
         notes=tuple(note for group in rewards for note in group.notes),
     )
+
+
+def _reward_of_steps(rewards: Sequence[Rewards], length_K: Ints) -> Floats:
+    end_K = np.cumsum(length_K)
+    reward_S = np.zeros(end_K[-1])
+    reward_S[end_K - 1] = [score for group in rewards for score in group.scores]
+    for values, end in zip(
+        chain.from_iterable(group.steps for group in rewards), end_K.tolist(), strict=True
+    ):
+        if values is not None:
+            reward_S[end - len(values) : end] = values
+    return reward_S
 
 
 def _repeat_index(sizes: Sequence[int] | Ints) -> Ints:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.credit.calibration import calibrate_scores
+from milegpo_plugin.credit.diagnostics import Diagnostics, diagnose
 from milegpo_plugin.credit.estimators import estimate_advantages
+from milegpo_plugin.credit.filtering import informative_rollouts
 from milegpo_plugin.credit.graph import build_state_graph
 from milegpo_plugin.credit.milestones import score_candidates
 from milegpo_plugin.credit.result import Credit, collect_credit
@@ -19,7 +21,7 @@ from milegpo_plugin.groups import StateKeyFunction, build_batch
 from milegpo_plugin.states import state_keys as canonical_keys
 from milegpo_plugin.types import Trajectory
 
-__all__ = ["Credit", "assign_credit"]
+__all__ = ["Credit", "Diagnostics", "assign_credit", "diagnose", "informative_rollouts"]
 
 
 def assign_credit(

@@ -3,7 +3,8 @@
 One node per state and group, one edge per distinct (source, target); nodes and edges of a group are
 contiguous, edges are sorted by source. No edge joins two groups, so one search serves them all.
 
-Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps, ``_N`` nodes, ``_E`` edges.
+Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps, ``_P`` visits (steps and ends), ``_N`` nodes,
+``_E`` edges.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from milegpo_plugin.credit.segments import Segments, count_distinct
+from milegpo_plugin.credit.segments import Segments
 from milegpo_plugin.groups import Batch, Bools, Floats, Ints
 
 UNREACHABLE: Final = -1
@@ -51,11 +52,12 @@ class StateGraph:
 
 def build_state_graph(batch: Batch) -> StateGraph:
     """Count the visits of a batch and measure the distance of every node to its goal."""
-    size, path, rollout = len(batch.group_N), *_visits(batch)
-    edges, edge_S = np.unique(batch.source_S * size + batch.target_S, return_inverse=True)
-    source_E, target_E = np.divmod(edges, size)
-    visits_N, successes_N = count_distinct(path, rollout, batch.success_K, size)
-    visits_E, successes_E = count_distinct(edge_S, batch.rollout_S, batch.success_K, len(edges))
+    size, (node_P, rollout_P) = len(batch.group_N), _visits(batch)
+    stays = Segments.of(node_P)
+    moves = Segments.of(batch.source_S * size + batch.target_S)
+    source_E, target_E = np.divmod(moves.key_Y, size)
+    visits_N, successes_N = stays.count_owners(rollout_P, batch.success_K)
+    visits_E, successes_E = moves.count_owners(batch.rollout_S, batch.success_K)
     rollouts_G = np.bincount(batch.group_K)
     successes_G = np.bincount(batch.group_K[batch.success_K], minlength=len(rollouts_G))
     return StateGraph(
@@ -67,7 +69,7 @@ def build_state_graph(batch: Batch) -> StateGraph:
         end_N=batch.end_N,
         visits_N=visits_N,
         successes_N=successes_N,
-        revisits_N=np.bincount(path, minlength=size) - visits_N,
+        revisits_N=stays.size_Y - visits_N,
         success_rate_N=successes_N / visits_N,
         goal_distance_N=_goal_distance(source_E, target_E, batch.goal_N),
         source_E=source_E,
@@ -75,7 +77,7 @@ def build_state_graph(batch: Batch) -> StateGraph:
         visits_E=visits_E,
         successes_E=successes_E,
         success_rate_E=successes_E / visits_E,
-        edge_S=edge_S,
+        edge_S=moves.segment_X,
         nodes=Segments.of(batch.group_N),
         edges=Segments.of(batch.group_N[source_E]),
         branches=Segments.of(source_E),
@@ -84,10 +86,10 @@ def build_state_graph(batch: Batch) -> StateGraph:
 
 
 def _visits(batch: Batch) -> tuple[Ints, Ints]:
-    """Every visit of a node, ends included, and the rollout that makes it. Shapes (S + K,)."""
-    last = batch.offset_K[1:] - 1
-    path = np.concatenate([batch.source_S, batch.target_S[last]])
-    return path, np.concatenate([batch.rollout_S, np.arange(len(last))])
+    """Every visit of a node, ends included, and the rollout that makes it, in order. Shapes (P,)."""
+    end_K = batch.offset_K[1:]
+    node_P = np.insert(batch.source_S, end_K, batch.target_S[end_K - 1])
+    return node_P, np.insert(batch.rollout_S, end_K, np.arange(len(end_K)))
 
 
 def _goal_distance(source_E: Ints, target_E: Ints, goal_N: Bools) -> Ints:

@@ -6,6 +6,7 @@ Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps, ``_N`` nodes, ``_E`` edges.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 
 TIE: Final = 1e-6
 """Advantages that differ by no more than this tie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a whole."""
+
+    part: int
+    whole: int
+
+    @property
+    def value(self) -> float | None:
+        """The part over the whole; None when the whole is empty."""
+        return self.part / self.whole if self.whole else None
 
 
 def measure(credit: Credit) -> dict[str, float]:
@@ -56,9 +70,9 @@ def measure(credit: Credit) -> dict[str, float]:
 def _tie_figures(credit: Credit) -> dict[str, float]:
     if credit.graph_advantage_S is None or credit.shaped_advantage_S is None:
         return {}
-    pairs, corrected = tie_corrections(credit.batch, credit.graph_advantage_S, credit.shaped_advantage_S)
-    rate = {"tie_correction": corrected / pairs} if pairs else {}
-    return {"tied_pairs": float(pairs), **rate}
+    ties = tie_correction(credit.batch, credit.graph_advantage_S, credit.shaped_advantage_S)
+    rate = {} if ties.value is None else {"tie_correction": ties.value}
+    return {"tied_pairs": float(ties.whole), **rate}
 
 
 def groups_with_outcome_signal(batch: Batch) -> Bools:
@@ -79,19 +93,19 @@ def coverage(batch: Batch, graph: StateGraph) -> float:
     return float((graph.visits_N[batch.source_S] > 1).mean())
 
 
-def ambiguity(graph: StateGraph) -> tuple[int, int]:
-    """Pairs of edges that leave one state, and those of them that tie under the final distance."""
+def ambiguity(graph: StateGraph) -> Share:
+    """Of the pairs of edges that leave one state, those that tie under the final distance."""
     distance_E = graph.goal_distance_N[graph.target_E]
     alike = Segments.of(graph.source_E * (distance_E.max(initial=0) + 2) + distance_E + 1)
-    return _pairs(graph.branches.size_Y), _pairs(alike.size_Y)
+    return Share(_pairs(alike.size_Y), _pairs(graph.branches.size_Y))
 
 
 def _pairs(size_Y: Ints) -> int:
     return int((size_Y * (size_Y - 1) // 2).sum())
 
 
-def tie_corrections(batch: Batch, graph_S: Floats, shaped_S: Floats) -> tuple[int, int]:
-    """Tied pairs of transitions, and those that the shaped advantage ranks by their outcome.
+def tie_correction(batch: Batch, graph_S: Floats, shaped_S: Floats) -> Share:
+    """Of the tied pairs of transitions, those that the shaped advantage ranks by their outcomes.
 
     A pair leaves one state, ends in opposite outcomes and ties under the graph advantage. It is
     corrected when the successful one has the higher shaped advantage.
@@ -102,7 +116,7 @@ def tie_corrections(batch: Batch, graph_S: Floats, shaped_S: Floats) -> tuple[in
     tie = np.concatenate([[0], np.cumsum(apart)])
     won = batch.success_K[batch.rollout_S[order]]
     wins, losses = np.bincount(tie, weights=won), np.bincount(tie, weights=~won)
-    return int(wins @ losses), _ranked_pairs(tie, shaped_S[order], won)
+    return Share(_ranked_pairs(tie, shaped_S[order], won), int(wins @ losses))
 
 
 def _ranked_pairs(tie_X: Ints, value_X: Floats, won_X: Bools) -> int:

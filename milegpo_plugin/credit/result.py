@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Final
+
+import numpy as np
 
 from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.credit.advantages import Advantages
@@ -17,7 +20,7 @@ from milegpo_plugin.credit.measures import measure
 from milegpo_plugin.credit.milestones import Candidates
 from milegpo_plugin.credit.shaping import Shaping
 from milegpo_plugin.credit.uncertainty import Intervals
-from milegpo_plugin.groups import SKIPPED, Batch, Bools, Floats
+from milegpo_plugin.groups import SKIPPED, Batch, Bools, Floats, Ints
 from milegpo_plugin.types import Skipped
 
 STEP_FIELDS: Final = (
@@ -85,18 +88,20 @@ class Credit:
 
     def step_records(self) -> Iterator[dict[str, Any]]:
         """Lines of ``credit.jsonl`` in canonical order; values of skipped rollouts are null."""
-        columns = {name: getattr(self, f"{name}_S") for name in STEP_FIELDS}
-        columns = {name: None if column is None else column.tolist() for name, column in columns.items()}
+        unknown = dict.fromkeys(STEP_FIELDS)
+        rows = self._step_values()
         for index in self.batch.order_I.tolist():
             task_id, rollout_id = self.batch.name_I[index]
-            row = self.batch.row_I[index]
-            start = None if row == SKIPPED else int(self.batch.offset_K[row])
+            used = self.batch.row_I[index] != SKIPPED
             for step, state in enumerate(self.batch.keys.steps[index]):
-                values = {
-                    name: None if column is None or start is None else column[start + step]
-                    for name, column in columns.items()
-                }
-                yield {"task_id": task_id, "rollout_id": rollout_id, "step": step, "state": state, **values}
+                identity = {"task_id": task_id, "rollout_id": rollout_id, "step": step, "state": state}
+                yield identity | (next(rows) if used else unknown)
+
+    def _step_values(self) -> Iterator[dict[str, float | None]]:
+        """The values of every step in use; rollouts in use have the canonical order, too."""
+        arrays = (getattr(self, f"{name}_S") for name in STEP_FIELDS)
+        columns = (repeat(None) if array is None else array.tolist() for array in arrays)
+        return (dict(zip(STEP_FIELDS, values, strict=True)) for values in zip(*columns, strict=False))
 
     def node_records(self) -> Iterator[dict[str, Any]]:
         """Lines of ``nodes.jsonl``, group by group, states in the order they first occur.
@@ -104,41 +109,41 @@ class Credit:
         ``visits`` and ``successes`` count rollouts; ``success_low`` and ``success_high`` bound the
         success rate at the configured confidence.
         """
-        for node in range(len(self.graph.group_N)):
-            candidate, trap = self.milestone_N[node], self.trap_N[node]
-            distance = int(self.graph.goal_distance_N[node])
-            visits, successes = int(self.graph.visits_N[node]), int(self.graph.successes_N[node])
-            yield {
-                "task_id": self.batch.task_ids[self.graph.group_N[node]],
-                "state": self.batch.state_N[node],
-                "visits": visits,
-                "successes": successes,
-                "failures": visits - successes,
-                "success_low": float(self.success_low_N[node]),
-                "success_high": float(self.success_high_N[node]),
-                "goal_distance": None if distance == UNREACHABLE else distance,
-                "milestone_score": float(self.milestone_score_N[node]) if candidate else None,
-                "trap_score": float(self.trap_score_N[node]) if trap else None,
-                "branch_evidence": float(self.branch_evidence_N[node]),
-                "progress_evidence": float(self.progress_evidence_N[node]),
-                "calibrated_score": float(self.calibrated_score_N[node]) if candidate else None,
-                "milestone_potential": float(self.milestone_potential_N[node]),
-                "trap_potential": float(self.trap_potential_N[node]),
-                "kind": self._kind(node),
-            }
+        graph = self.graph
+        columns = {
+            "task_id": [self.batch.task_ids[group] for group in graph.group_N.tolist()],
+            "state": self.batch.state_N,
+            "visits": graph.visits_N.tolist(),
+            "successes": graph.successes_N.tolist(),
+            "failures": (graph.visits_N - graph.successes_N).tolist(),
+            "success_low": self.success_low_N.tolist(),
+            "success_high": self.success_high_N.tolist(),
+            "goal_distance": _known(graph.goal_distance_N, graph.goal_distance_N != UNREACHABLE),
+            "milestone_score": _known(self.milestone_score_N, self.milestone_N),
+            "trap_score": _known(self.trap_score_N, self.trap_N),
+            "branch_evidence": self.branch_evidence_N.tolist(),
+            "progress_evidence": self.progress_evidence_N.tolist(),
+            "calibrated_score": _known(self.calibrated_score_N, self.milestone_N),
+            "milestone_potential": self.milestone_potential_N.tolist(),
+            "trap_potential": self.trap_potential_N.tolist(),
+            "kind": self._kinds(),
+        }
+        for values in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, values, strict=True))
 
     def metrics(self) -> dict[str, float]:
         """Figures for a tracker, see :func:`milegpo_plugin.credit.measures.measure`."""
         return measure(self)
 
-    def _kind(self, node: int) -> str:
-        if self.graph.goal_N[node]:
-            return "goal"
-        if self.graph.end_N[node]:
-            return "end"
-        if self.trap_N[node]:
-            return "trap"
-        return "milestone" if self.milestone_weight_N[node] > 0 else "state"
+    def _kinds(self) -> list[str]:
+        """What each node is; a milestone is a candidate with weight in the potential."""
+        marks = [self.graph.goal_N, self.graph.end_N, self.trap_N, self.milestone_weight_N > 0]
+        kinds: list[str] = np.select(marks, ["goal", "end", "trap", "milestone"], "state").tolist()
+        return kinds
+
+
+def _known(value_N: Floats | Ints, known_N: Bools) -> list[float | None]:
+    return [value if known else None for value, known in zip(value_N.tolist(), known_N.tolist(), strict=True)]
 
 
 def collect_credit(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from milegpo_plugin.groups import Floats, Ints
+from milegpo_plugin.groups import Bools, Floats, Ints
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -50,6 +50,18 @@ class Segments:
             np.float64, copy=False
         )
 
+    def count_owners(self, owner_X: Ints, mark_O: Bools) -> tuple[Ints, Ints]:
+        """Owners in each segment, each counted once, and those that are marked. Shapes (Y,).
+
+        The owners of the items must ascend, so that equal ones stand side by side in a segment.
+        """
+        owner = owner_X[self.order_X]
+        new = np.ones(len(owner), dtype=np.bool_)
+        new[1:] = owner[1:] != owner[:-1]
+        new[self.start_Y] = True
+        counts = np.add.reduceat(np.stack([new, new & mark_O[owner]]).astype(np.int64), self.start_Y, axis=1)
+        return counts[0], counts[1]
+
     def largest(self, value_X: Floats) -> Floats:
         """Shape (Y,)."""
         return self._reduce(np.maximum.reduceat, value_X)
@@ -75,14 +87,7 @@ class Segments:
         return result
 
     def _reduce(self, reduceat: Callable[..., Floats], value_X: Floats) -> Floats:
-        return reduceat(value_X[self.order_X], self.start_Y) if len(value_X) else np.zeros(0)
-
-
-def count_distinct(item_X: Ints, owner_X: Ints, mark_O: Any, size: int) -> tuple[Ints, Ints]:
-    """Owners of each item, each counted once; and how many of them are marked. Shapes (size,)."""
-    pairs = np.unique(item_X * len(mark_O) + owner_X)
-    item, owner = np.divmod(pairs, len(mark_O))
-    return np.bincount(item, minlength=size), np.bincount(item[mark_O[owner]], minlength=size)
+        return reduceat(value_X[self.order_X], self.start_Y)
 
 
 def ratio(numerator: Any, denominator: Any) -> Floats:
