@@ -1,1 +1,49 @@
-"""x"""
+"""One file per dialect: what each instrumentation writes, read into one normal form.
+
+``DIALECTS`` is the registry. A span belongs to the first dialect that recognises it, so the
+general dialects stand last.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from milegpo_plugin.adapters.agentlightning import AgentLightning
+from milegpo_plugin.adapters.agentops import AgentOps
+from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanKey, SpanTree, ToolRun
+from milegpo_plugin.adapters.genai_openai import GenAIOpenAI
+from milegpo_plugin.adapters.litellm import LiteLLMRaw, LiteLLMRequest
+from milegpo_plugin.adapters.openinference_openai import OpenInferenceOpenAI
+from milegpo_plugin.adapters.pydantic_ai import PydanticAI
+from milegpo_plugin.adapters.rewards import RewardSignal, read_rewards
+from milegpo_plugin.adapters.traceloop_openai import TraceloopOpenAI
+from milegpo_plugin.types import Span
+
+__all__ = [
+    "DIALECTS",
+    "AgentScope",
+    "Dialect",
+    "ModelCall",
+    "RewardSignal",
+    "SpanKey",
+    "SpanTree",
+    "ToolRun",
+    "dialect_of",
+    "read_rewards",
+]
+
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    AgentLightning(),
+    AgentOps(),
+    OpenInferenceOpenAI(),
+    LiteLLMRequest(),
+    LiteLLMRaw(),
+    TraceloopOpenAI(),
+    GenAIOpenAI(),
+    PydanticAI(),
+)
+
+
+def dialect_of(span: Span) -> Dialect | None:
+    """The dialect that ``span`` belongs to, or None when nobody knows it."""
+    return next((dialect for dialect in DIALECTS if dialect.recognises(span)), None)

@@ -17,6 +17,9 @@ class Flag(NamedTuple):
 
 ATTRIBUTE_LIMIT_CURE: Final = "export OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=100000 before the agent starts"
 
+VALUE_LIMIT_CURE: Final = "unset OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+CONTENT_CURE: Final = "turn on content capture, for example TRACELOOP_TRACE_CONTENT=true"
+
 FLAGS: Final[dict[str, Flag]] = {
     "failed": Flag("the rollout ended with an infrastructure error, not with an outcome"),
     "no_reward": Flag("no reward is known for the rollout", "pass --rewards FILE.jsonl or emit a reward"),
@@ -27,4 +30,29 @@ FLAGS: Final[dict[str, Flag]] = {
     "no_sampling_record": Flag("the policy server does not know this completion; its row is not trained"),
     "error_status": Flag("the model call ended with an error status"),
     "missing_completion": Flag("the model call has no output"),
+    "no_task": Flag(
+        "nothing names the task; the rollout is a group of its own", "pass --task-attribute NAME"
+    ),
+    "dropped_attributes": Flag("the SDK dropped attributes of the model call", ATTRIBUTE_LIMIT_CURE),
+    "partial_history": Flag("the observation may lack messages that the span lost", ATTRIBUTE_LIMIT_CURE),
+    "truncated_json": Flag("messages were cut in the middle of their JSON", VALUE_LIMIT_CURE),
+    "missing_call": Flag("the history shows assistant turns of model calls that were not recorded"),
+    "mid_conversation": Flag("the first recorded call already has assistant turns in its history"),
+    "ambiguous_thread": Flag(
+        "equal conversations ran at once; which one the call goes on with is a choice",
+        "set session.id or gen_ai.conversation.id per rollout",
+    ),
+    "action_from_next_call": Flag("the call lost its output; the action stands in the next call's history"),
+    "invalid_arguments": Flag("the arguments of a tool call are no JSON object; their text is kept"),
+    "no_content": Flag("the instrumentation recorded no messages", CONTENT_CURE),
+    "redacted_content": Flag(
+        "the instrumentation hid the messages", "unset OPENINFERENCE_HIDE_INPUTS/OUTPUTS"
+    ),
+    "stream_without_ids": Flag("the streamed reply has no response id; copies are joined by content"),
+    "token_count_mismatch": Flag(
+        "the number of token ids or log-probabilities differs from the reported usage"
+    ),
+    "orphan_parent": Flag("the parent of a model call was not recorded; spans may have been lost"),
+    "stale_attempt": Flag("other attempts of this rollout were left out"),
+    "copied_reward": Flag("one reward was written on every step; it counts once, as the outcome"),
 }

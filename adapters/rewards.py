@@ -1,0 +1,79 @@
+"""Rewards and scores on spans, whatever dialect the span belongs to.
+
+``agentlightning.reward.K.{name,value}`` (K = 0 is the primary dimension), and
+``gen_ai.evaluation.result`` as a span event or a log record. Importers write scores of other
+tools as such events.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from milegpo_plugin import semconv
+from milegpo_plugin.adapters.values import indexed
+from milegpo_plugin.types import JSON, Span, SpanEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardSignal:
+    """One reward as it was emitted: its dimensions in order, and what it was linked to.
+
+    ``links`` are (key, value) pairs that the rewarded span has: ``span_id``, ``trace_id`` or an
+    attribute such as ``gen_ai.response.id``. ``on_span`` says that the score was written on the
+    rewarded span itself, not on a span of its own.
+    """
+
+    span: Span
+    time_ns: int
+    dimensions: tuple[tuple[str, float], ...]
+    links: tuple[tuple[str, str], ...] = ()
+    on_span: bool = False
+
+
+def read_rewards(span: Span) -> list[RewardSignal]:
+    """Every reward on ``span``, in the order in which they were written."""
+    signals = [
+        _evaluation(span, event)
+        for event in (*span.events, *span.logs)
+        if event.name == semconv.EVALUATION_EVENT
+    ]
+    if any(key.startswith(semconv.AGL_REWARD) for key in span.attributes):
+        signals.append(_annotation(span))
+    return [signal for signal in signals if signal.dimensions]
+
+
+def _annotation(span: Span) -> RewardSignal:
+    fields = indexed(span.attributes, semconv.AGL_REWARD).values()
+    links = indexed(span.attributes, semconv.AGL_LINK).values()
+    return RewardSignal(
+        span=span,
+        time_ns=span.start_ns,
+        dimensions=_numbers([(item.get("name"), item.get("value")) for item in fields]),
+        links=tuple(
+            (str(link["key_match"]), str(link["value_match"]))
+            for link in links
+            if "key_match" in link and "value_match" in link
+        ),
+    )
+
+
+def _evaluation(span: Span, event: SpanEvent) -> RewardSignal:
+    name = event.attributes.get(semconv.EVALUATION_NAME)
+    response_id = event.attributes.get(semconv.RESPONSE_ID)
+    return RewardSignal(
+        span=span,
+        time_ns=event.time_ns or span.end_ns,
+        dimensions=_numbers([(name, event.attributes.get(semconv.EVALUATION_SCORE))]),
+        links=((semconv.RESPONSE_ID, str(response_id)),) if response_id else (),
+        on_span=True,
+    )
+
+
+def _numbers(pairs: list[tuple[JSON, JSON]]) -> tuple[tuple[str, float], ...]:
+    """Dimensions whose value is a finite number; the others are no rewards."""
+    return tuple(
+        (str(name or ""), float(value))
+        for name, value in pairs
+        if isinstance(value, int | float) and math.isfinite(value)
+    )

@@ -1,0 +1,52 @@
+"""One JSON document → spans and log records, whatever form it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from milegpo_plugin.errors import TraceError
+from milegpo_plugin.spans.otlp import LogRecord, is_logs_request, is_trace_request, logs_of, spans_of
+from milegpo_plugin.spans.store import is_flat_span, span_from_record
+from milegpo_plugin.types import JSON, Span
+
+
+class DocumentReader(NamedTuple):
+    """One form of a JSON document: how to tell it, and how to read it."""
+
+    form: str
+    recognises: Callable[[JSON], bool]
+    read: Callable[[JSON], Iterable[Span | LogRecord]]
+
+
+READERS: Final[tuple[DocumentReader, ...]] = (
+    DocumentReader("OTLP trace request", is_trace_request, spans_of),
+    DocumentReader("OTLP logs request", is_logs_request, logs_of),
+    DocumentReader("store or SDK span", is_flat_span, lambda record: (span_from_record(record),)),
+)
+
+
+def read_document(document: JSON) -> Iterator[Span | LogRecord]:
+    """The spans and log records of one JSON document, or of a list of them.
+
+    Raises:
+        TraceError: no reader knows the form, or a field is missing or wrong.
+    """
+    if isinstance(document, list):
+        for item in document:
+            yield from read_document(item)
+        return
+    reader = next((reader for reader in READERS if reader.recognises(document)), None)
+    if reader is None:
+        forms = ", ".join(reader.form for reader in READERS)
+        raise TraceError(f"not a trace: expected one of: {forms}; got {_shape(document)}")
+    try:
+        yield from reader.read(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TraceError(f"bad {reader.form}: {type(error).__name__}: {error}") from error
+
+
+def _shape(document: JSON) -> str:
+    if isinstance(document, dict):
+        return f"an object with {', '.join(sorted(document)[:5]) or 'no fields'}"
+    return type(document).__name__

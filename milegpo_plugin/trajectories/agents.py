@@ -1,0 +1,88 @@
+"""Which run of which agent a call belongs to: real parent links first, time only when it is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from milegpo_plugin.adapters import AgentScope, SpanKey
+from milegpo_plugin.trajectories.ancestors import nearest_ancestors
+from milegpo_plugin.trajectories.calls import Call
+from milegpo_plugin.trajectories.evidence import Evidence
+from milegpo_plugin.types import Span
+
+Chain = tuple[AgentScope, ...]
+"""Scopes from the innermost to the outermost."""
+
+
+def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
+    """Set ``scopes`` and ``agent`` of every call.
+
+    The agent is the one that the call itself names, else the nearest named scope around it. A call
+    outside every scope belongs to the scope that encloses it in time, if there is just one chain.
+    """
+    if evidence.scopes:
+        chains = _Chains(evidence)
+        for call in calls:
+            call.scopes = next((chain for span in call.spans if (chain := chains.of(span))), ())
+        _assign_by_time([call for call in calls if not call.scopes], evidence.scopes, chains)
+    for call in calls:
+        call.agent = call.read.agent or next((scope.name for scope in call.scopes if scope.name), None)
+
+
+class _Chains:
+    """The chain of scopes around any span."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        scopes = {(scope.span.trace_id, scope.span.span_id): scope for scope in evidence.scopes}
+        self._nearest: Mapping[SpanKey, SpanKey | None] = nearest_ancestors(
+            evidence.tree, evidence.spans, scopes.keys()
+        )
+        self._scopes = scopes
+        self._cache: dict[SpanKey, Chain] = {}
+
+    def of(self, span: Span) -> Chain:
+        """The scopes around ``span``, itself not included."""
+        nearest = self._nearest.get((span.trace_id, span.span_id))
+        return () if nearest is None else self._chain(nearest)
+
+    def from_scope(self, scope: AgentScope) -> Chain:
+        """``scope`` and the scopes around it."""
+        return self._chain((scope.span.trace_id, scope.span.span_id))
+
+    def _chain(self, key: SpanKey) -> Chain:
+        if key not in self._cache:
+            self._cache[key] = (self._scopes[key], *self.of(self._scopes[key].span))
+        return self._cache[key]
+
+
+def _assign_by_time(calls: Sequence[Call], scopes: Sequence[AgentScope], chains: _Chains) -> None:
+    """Sweep calls and scopes in order of start; only scopes that are still open can enclose a call."""
+    waiting = sorted(scopes, key=lambda scope: scope.span.start_ns, reverse=True)
+    open_scopes: list[AgentScope] = []
+    for call in sorted(calls, key=lambda call: call.start_ns):
+        while waiting and waiting[-1].span.start_ns <= call.start_ns:
+            open_scopes.append(waiting.pop())
+        open_scopes = [scope for scope in open_scopes if scope.span.end_ns >= call.start_ns]
+        enclosing = [scope for scope in open_scopes if _encloses(scope, call)]
+        call.scopes = _only_chain(enclosing, chains)
+
+
+def _encloses(scope: AgentScope, call: Call) -> bool:
+    return (
+        scope.span.end_ns >= call.end_ns
+        and scope.span.rollout_id == call.spans[0].rollout_id
+        and process_of(scope.span) == process_of(call.spans[0])
+    )
+
+
+def _only_chain(enclosing: Sequence[AgentScope], chains: _Chains) -> Chain:
+    """The chain of the innermost scope when all enclosing scopes are on it, else none."""
+    longest = max((chains.from_scope(scope) for scope in enclosing), key=len, default=())
+    on_chain = {id(scope) for scope in longest}
+    return longest if all(id(scope) in on_chain for scope in enclosing) else ()
+
+
+def process_of(span: Span) -> tuple[object, ...]:
+    """What the resource tells of the process that wrote the span."""
+    resource = span.resource
+    return resource.get("service.instance.id"), resource.get("host.name"), resource.get("process.pid")

@@ -1,0 +1,76 @@
+"""A model call after deduplication, and how two messages are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from milegpo_plugin.adapters import AgentScope, ModelCall
+from milegpo_plugin.adapters.messages import message_text, tool_call_ids
+from milegpo_plugin.types import Message, Span
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One model call that really happened; compared by identity.
+
+    ``read`` is the best reading, ``spans`` are the spans of all its copies, outermost first.
+    ``scopes`` are the runs of agents around it, innermost first. ``predecessor`` is the call whose
+    conversation it goes on with; ``missing_turns`` counts the assistant turns between the two that
+    nobody recorded.
+    """
+
+    read: ModelCall
+    spans: Sequence[Span]
+    start_ns: int
+    end_ns: int
+    scopes: Sequence[AgentScope] = ()
+    agent: str | None = None
+    predecessor: Call | None = None
+    missing_turns: int = 0
+    flags: set[str] = field(default_factory=set)
+
+    @property
+    def input_end(self) -> int:
+        """The number of messages of the request, evicted ones included."""
+        return self.read.first_index + len(self.read.messages)
+
+
+def call_order(call: Call) -> tuple[int, int, str, str]:
+    """Sort key: by start time, then by ids."""
+    span = call.spans[0]
+    return call.start_ns, call.end_ns, span.trace_id, span.span_id
+
+
+def is_reply(message: Message, reply: Message | None) -> bool:
+    """Whether an assistant turn of a history is ``reply``.
+
+    Tool-call ids decide where both have them. Else the texts must agree, and the names of the
+    called tools as far as the history has them: histories lose text, ids or calls.
+    """
+    if reply is None or message["role"] != "assistant":
+        return False
+    ids, reply_ids = tool_call_ids(message), tool_call_ids(reply)
+    if ids and reply_ids:
+        return not set(ids).isdisjoint(reply_ids)
+    text, reply_text = message_text(message), message_text(reply)
+    names, reply_names = tool_names(message), tool_names(reply)
+    if names and reply_names and names != reply_names:
+        return False
+    if text is None or reply_text is None:
+        return bool(names) and names == reply_names
+    return text == reply_text
+
+
+def same_message(left: Message, right: Message) -> bool:
+    """Whether two messages of two histories are one, whatever ids and extras they carry."""
+    return left is right or (
+        left["role"] == right["role"]
+        and message_text(left) == message_text(right)
+        and tool_names(left) == tool_names(right)
+    )
+
+
+def tool_names(message: Message) -> list[str]:
+    """The names of a message's tool calls, in order."""
+    return [call["function"]["name"] for call in message.get("tool_calls", ())]

@@ -1,0 +1,130 @@
+"""Spans → everything that the dialects read in them, in order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from milegpo_plugin import semconv
+from milegpo_plugin.adapters import (
+    AgentScope,
+    Dialect,
+    ModelCall,
+    RewardSignal,
+    SpanKey,
+    SpanTree,
+    ToolRun,
+    dialect_of,
+    read_rewards,
+)
+from milegpo_plugin.types import Span
+
+_PENDING: Final = "pending_span"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One span read as a model call, and the name of the dialect that read it."""
+
+    call: ModelCall
+    dialect: str
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a set of spans says; every list is in order of start time."""
+
+    spans: Sequence[Span]
+    tree: SpanTree
+    readings: list[Reading] = field(default_factory=list)
+    tools: list[ToolRun] = field(default_factory=list)
+    scopes: list[AgentScope] = field(default_factory=list)
+    rewards: list[RewardSignal] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def read_evidence(spans: Iterable[Span]) -> Evidence:
+    """Read every span once through the dialect that it belongs to."""
+    ordered, duplicates = _unique(spans)
+    evidence = Evidence(ordered, SpanTree(ordered))
+    evidence.counts.update(spans=len(ordered), duplicate_spans=duplicates)
+    for span in ordered:
+        _read_span(span, evidence)
+    evidence.counts.update(tool_runs=len(evidence.tools), rewards=len(evidence.rewards))
+    return evidence
+
+
+def time_order(span: Span) -> tuple[int, int, str, str]:
+    """Sort key: by start; of spans that start together the longest, which is the outer one."""
+    return span.start_ns, -span.end_ns, span.trace_id, span.span_id
+
+
+def _unique(spans: Iterable[Span]) -> tuple[list[Span], int]:
+    """Every span once, in order of time; of two copies the one that says more."""
+    best: dict[SpanKey, Span] = {}
+    count = 0
+    for span in spans:
+        count += 1
+        key = (span.trace_id, span.span_id)
+        if key not in best or _fullness(span) > _fullness(best[key]):
+            best[key] = span
+    return sorted(best.values(), key=time_order), count - len(best)
+
+
+def _fullness(span: Span) -> tuple[int, int, int, bool, str]:
+    return (
+        len(span.attributes),
+        len(span.logs),
+        len(span.events),
+        span.rollout_id is not None,
+        repr(span.end_ns),
+    )
+
+
+def _read_span(span: Span, evidence: Evidence) -> None:
+    if span.attributes.get(semconv.LOGFIRE_SPAN_TYPE) == _PENDING:
+        return
+    evidence.rewards.extend(read_rewards(span))
+    dialect = dialect_of(span)
+    if dialect is None:
+        evidence.counts["unknown_spans"] += 1
+        return
+    call = dialect.read_call(span, evidence.tree)
+    if call is not None:
+        evidence.readings.append(Reading(_with_flags(call), dialect.name))
+        evidence.counts["model_calls"] += 1
+    _read_structure(span, dialect, evidence)
+
+
+def _read_structure(span: Span, dialect: Dialect, evidence: Evidence) -> None:
+    tool = dialect.read_tool(span)
+    if tool is not None:
+        evidence.tools.append(tool)
+    scope = dialect.read_agent(span)
+    if scope is not None:
+        evidence.scopes.append(scope)
+
+
+def _with_flags(call: ModelCall) -> ModelCall:
+    """Add the flags that do not depend on the dialect."""
+    flags = set(call.flags)
+    if call.span.dropped_attributes or call.first_index:
+        flags.add("dropped_attributes")
+    if call.reply is None:
+        flags.add("missing_completion")
+    if call.span.status == "ERROR":
+        flags.add("error_status")
+    if _counts_differ(call):
+        flags.add("token_count_mismatch")
+    return call if flags == call.flags else replace(call, flags=frozenset(flags))
+
+
+def _counts_differ(call: ModelCall) -> bool:
+    pairs = (
+        (call.prompt_token_ids, call.prompt_tokens),
+        (call.response_token_ids, call.response_tokens),
+        (call.response_token_ids, None if call.logprobs is None else len(call.logprobs)),
+    )
+    return any(ids is not None and count is not None and len(ids) != count for ids, count in pairs)

@@ -1,0 +1,115 @@
+"""What is new in a call since its predecessor, and turns that only a later history shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from milegpo_plugin.adapters.messages import merge_replies, message_text, tool_call_ids
+from milegpo_plugin.trajectories.calls import Call, is_reply, same_message
+from milegpo_plugin.types import Message
+
+
+def new_messages(call: Call) -> list[Message]:
+    """The messages of ``call`` since its predecessor's answer; all but the system prompt at first.
+
+    Flags the call with ``partial_history`` when evicted messages may be among the new ones.
+    """
+    messages = call.read.messages
+    predecessor = call.predecessor
+    if predecessor is None or call.read.is_delta:
+        if call.read.first_index:
+            call.flags.add("partial_history")
+        return _without_system(messages)
+    start = _start_of_new(call, predecessor)
+    if start is None:
+        if call.read.first_index:
+            call.flags.add("partial_history")
+        return _without_system(messages)
+    return list(messages[start:])
+
+
+def recover_reply(call: Call) -> Message | None:
+    """The answer of ``call``'s predecessor as ``call``'s history shows it right after the request."""
+    predecessor = call.predecessor
+    if predecessor is None or call.missing_turns or call.read.is_delta:
+        return None
+    offset = predecessor.input_end - call.read.first_index
+    if not _continues(call, predecessor, offset):
+        return None
+    return merge_replies(call.read.messages[offset : _end_of_turn(call.read.messages, offset)])
+
+
+def join_tool_results(observation: Sequence[Message], reply: Message | None) -> list[Message]:
+    """Tool results with the ids of the calls they answer; unknown ids are matched by order.
+
+    Some instrumentations drop the id of a result, or write another kind of id than on the call.
+    """
+    open_ids = tool_call_ids(reply) if reply else []
+    answered = {message.get("tool_call_id") for message in observation}
+    free = [call_id for call_id in open_ids if call_id not in answered]
+    joined: list[Message] = []
+    for message in observation:
+        known = message["role"] != "tool" or message.get("tool_call_id") in open_ids
+        if not known and free:
+            message = {**message, "tool_call_id": free.pop(0)}
+        joined.append(message)
+    return joined
+
+
+def _start_of_new(call: Call, predecessor: Call) -> int | None:
+    """Where the new messages begin: after the predecessor's request and answer.
+
+    Else after its answer wherever that is, else after the last assistant turn; None without any.
+    """
+    messages = call.read.messages
+    offset = predecessor.input_end - call.read.first_index
+    if _continues(call, predecessor, offset):
+        return _end_of_turn(messages, offset)
+    for place in range(len(messages) - 1, -1, -1):
+        if is_reply(messages[place], predecessor.read.reply):
+            return place + 1
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place]["role"] == "assistant":
+            return place + 1
+    return None
+
+
+def _continues(call: Call, predecessor: Call, offset: int) -> bool:
+    """Whether the request of ``call`` begins with the predecessor's and then its answer.
+
+    The answer may be missing: some agents drop a turn that failed.
+    """
+    messages = call.read.messages
+    if not 0 <= offset <= len(messages):
+        return False
+    if (
+        offset
+        and predecessor.read.messages
+        and not same_message(messages[offset - 1], predecessor.read.messages[-1])
+    ):
+        return False
+    turn = messages[offset : _end_of_turn(messages, offset)]
+    reply = predecessor.read.reply
+    return (
+        not turn
+        or reply is None
+        or any(is_reply(message, reply) for message in turn)
+        or _is_split(turn, reply)
+    )
+
+
+def _is_split(turn: Sequence[Message], reply: Message) -> bool:
+    merged = merge_replies(turn)
+    return merged is not None and message_text(merged) == message_text(reply)
+
+
+def _end_of_turn(messages: Sequence[Message], start: int) -> int:
+    """The end of the run of assistant messages at ``start``."""
+    end = start
+    while end < len(messages) and messages[end]["role"] == "assistant":
+        end += 1
+    return end
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message]:
+    return [message for message in messages if message["role"] != "system"]

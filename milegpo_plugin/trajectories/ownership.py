@@ -1,0 +1,142 @@
+"""Which rollout every tool run, reward and other span belongs to.
+
+By the platform's ids; by what a reward is linked to; by the call id of a tool run; by the agent
+around the span; by the trace, when one rollout has it; a reward at last by time, when only one
+rollout can be meant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from milegpo_plugin import semconv
+from milegpo_plugin.adapters import RewardSignal, SpanKey, ToolRun
+from milegpo_plugin.adapters.messages import tool_call_ids
+from milegpo_plugin.adapters.values import first_text
+from milegpo_plugin.trajectories.ancestors import nearest_ancestors
+from milegpo_plugin.trajectories.evidence import Evidence
+from milegpo_plugin.trajectories.rollouts import Rollout
+from milegpo_plugin.types import Skipped, Span
+
+
+@dataclass(slots=True)
+class RolloutEvidence:
+    """What belongs to one rollout besides its calls; every list is in order of time."""
+
+    spans: list[Span] = field(default_factory=list)
+    tools: list[ToolRun] = field(default_factory=list)
+    rewards: list[RewardSignal] = field(default_factory=list)
+
+
+def share_evidence(
+    rollouts: Sequence[Rollout], evidence: Evidence
+) -> tuple[dict[Rollout, RolloutEvidence], list[Skipped]]:
+    """The evidence of each rollout, and what belongs to none."""
+    owners = _Owners(rollouts, evidence)
+    shared = {rollout: RolloutEvidence() for rollout in rollouts}
+    used: set[SpanKey] = set()
+    skipped: list[Skipped] = []
+    for run in evidence.tools:
+        owner = owners.of_tool(run)
+        if owner is not None:
+            shared[owner].tools.append(run)
+            used.add(_key(run.span))
+    for signal in evidence.rewards:
+        owner = owners.of_reward(signal)
+        if owner is None:
+            skipped.append(Skipped("reward", signal.span.span_id, "no single rollout it can belong to"))
+            continue
+        shared[owner].rewards.append(signal)
+        used.add(_key(signal.span))
+    lonely: dict[tuple[str, str], None] = {}
+    for span in evidence.spans:
+        owner = owners.of_span(span)
+        if owner is not None:
+            shared[owner].spans.append(span)
+        elif _key(span) not in used:
+            lonely["rollout" if span.rollout_id else "trace", span.rollout_id or span.trace_id] = None
+    reasons = [Skipped(kind, name, "no model call was traced") for kind, name in lonely]
+    return shared, skipped + reasons
+
+
+class _Owners:
+    """Indexes from ids to rollouts."""
+
+    def __init__(self, rollouts: Sequence[Rollout], evidence: Evidence) -> None:
+        self._rollouts = rollouts
+        self._platform = {(r.rollout_id, r.attempt_id): r for r in rollouts if r.by_platform}
+        self._trace: defaultdict[str, dict[Rollout, None]] = defaultdict(dict)
+        self._anchors: dict[SpanKey, Rollout | None] = {}
+        self._conversation: dict[str, Rollout] = {}
+        self._response: dict[str, Rollout] = {}
+        self._tool_call: dict[str, Rollout | None] = {}
+        for rollout in rollouts:
+            self._index(rollout)
+        self._nearest = nearest_ancestors(evidence.tree, evidence.spans, self._anchors.keys())
+
+    def of_span(self, span: Span) -> Rollout | None:
+        """By platform ids, by the call or agent at or above the span, else by the trace."""
+        if span.rollout_id is not None:
+            return self._platform.get((span.rollout_id, span.attempt_id))
+        key = _key(span)
+        anchored = self._anchors.get(key if key in self._anchors else self._nearest.get(key) or key)
+        return anchored or _only(self._trace.get(span.trace_id, ()))
+
+    def of_tool(self, run: ToolRun) -> Rollout | None:
+        """By the id of the call it answers, else as any span."""
+        asked = self._tool_call.get(run.call_id) if run.call_id else None
+        return asked or self.of_span(run.span)
+
+    def of_reward(self, signal: RewardSignal) -> Rollout | None:
+        """By its links, as any span, by its conversation, else by time."""
+        if signal.span.rollout_id is not None:
+            return self.of_span(signal.span)
+        for key, value in signal.links:
+            linked = self._linked(key, value)
+            if linked is not None:
+                return linked
+        conversation = first_text(signal.span.attributes, semconv.CONVERSATION_ID, semconv.SESSION_ID)
+        named = self._conversation.get(conversation) if conversation else None
+        return self.of_span(signal.span) or named or self._by_time(signal)
+
+    def _index(self, rollout: Rollout) -> None:
+        for call in rollout.calls:
+            for span in (*call.spans, *(scope.span for scope in call.scopes)):
+                self._trace[span.trace_id][rollout] = None
+                key = _key(span)
+                self._anchors[key] = rollout if self._anchors.get(key, rollout) is rollout else None
+            if call.read.response_id is not None:
+                self._response[call.read.response_id] = rollout
+            for call_id in tool_call_ids(call.read.reply) if call.read.reply else ():
+                known = self._tool_call.get(call_id, rollout)
+                self._tool_call[call_id] = rollout if known is rollout else None
+        self._conversation[rollout.rollout_id] = rollout
+
+    def _linked(self, key: str, value: str) -> Rollout | None:
+        if key == semconv.RESPONSE_ID:
+            return self._response.get(value)
+        if key == "trace_id":
+            return _only(self._trace.get(value, ()))
+        if key == "span_id":
+            return next((owner for (_, span_id), owner in self._anchors.items() if span_id == value), None)
+        return None
+
+    def _by_time(self, signal: RewardSignal) -> Rollout | None:
+        """The latest rollout that began before, unless an earlier one was still going on then."""
+        before = [rollout for rollout in self._rollouts if rollout.calls[0].start_ns < signal.time_ns]
+        if not before or any(rollout.by_platform for rollout in before):
+            return None
+        latest = before[-1]
+        ends = [call.end_ns for rollout in before[:-1] for call in rollout.calls[-1:]]
+        return latest if all(end <= latest.calls[0].start_ns for end in ends) else None
+
+
+def _only(rollouts: Iterable[Rollout]) -> Rollout | None:
+    found = list(rollouts)
+    return found[0] if len(found) == 1 else None
+
+
+def _key(span: Span) -> SpanKey:
+    return span.trace_id, span.span_id

@@ -1,0 +1,174 @@
+"""Every capture of the scripted game gives the steps of TRUTH.json, whatever wrote its spans."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from zlib import crc32
+
+import pytest
+
+from milegpo_plugin.adapters import SpanTree, dialect_of
+from milegpo_plugin.flags import FLAGS
+from milegpo_plugin.trajectories import ReconstructOptions, build_trajectories
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One capture and what its dialect can give.
+
+    ``dialects`` are those that read a model call in it. ``player`` is the agent's name where the dialect has one; ``extra_steps`` are steps of other
+    agents; ``error`` is the text with which the framework reports the failing tool, if not the
+    game's own; ``flags`` are all flags of the rollout and its steps.
+    """
+
+    name: str
+    dialects: str
+    player: str | None = None
+    extra_steps: int = 0
+    tokens: bool = False
+    error: str | None = None
+    flags: frozenset[str] = frozenset()
+
+
+def flagged(*names: str) -> frozenset[str]:
+    return frozenset({"no_reward", "task_from_message", *names})
+
+
+NO_IDS = flagged("no_token_ids")
+
+CAPTURES = (
+    Capture("agentlightning03_agentops", "agentops", tokens=True, flags=frozenset({"task_from_message"})),
+    Capture(
+        "agentlightning03_agentops.agl_spans.jsonl",
+        "agentops",
+        tokens=True,
+        flags=frozenset({"task_from_message"}),
+    ),
+    Capture("openinference_openai", "openinference_openai", tokens=True, flags=flagged()),
+    Capture("traceloop_openai", "traceloop_openai", flags=NO_IDS),
+    Capture("genai_openai", "genai_openai", flags=NO_IDS),
+    Capture("litellm_otel__root_reqspan", "litellm_otel litellm_raw", tokens=True, flags=flagged()),
+    Capture("pydantic_ai", "pydantic_ai", player="player", flags=NO_IDS),
+    Capture("pydantic_ai__subagent", "pydantic_ai", player="player", extra_steps=2, flags=NO_IDS),
+)
+EVERY_CAPTURE = pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
+
+
+@pytest.fixture
+def rollout(capture, load_capture):
+    (trajectory,) = build_trajectories(load_capture(capture.name)).trajectories
+    return trajectory
+
+
+@pytest.fixture
+def game(capture, rollout):
+    """The steps of the player; a dialect that names no agent has no steps of others."""
+    if not capture.extra_steps:
+        return rollout.steps
+    return [step for step in rollout.steps if step.agent == capture.player]
+
+
+@EVERY_CAPTURE
+def test_the_rollout_has_the_steps_of_the_game_and_no_others(capture, rollout, game, truth):
+    assert len(game) == len(truth["steps"])
+    assert len(rollout.steps) == len(game) + capture.extra_steps
+
+
+@EVERY_CAPTURE
+def test_each_action_has_the_text_and_the_tool_calls_of_the_game(game, truth):
+    found = [
+        (step.action.text, [(call.name, call.arguments) for call in step.action.tool_calls]) for step in game
+    ]
+    assert found == [
+        (step["assistant_text"], [(call["name"], call["arguments"]) for call in step["tool_calls"]])
+        for step in truth["steps"]
+    ]
+
+
+@EVERY_CAPTURE
+def test_the_results_of_the_tools_are_the_next_observation(capture, game, truth):
+    for step, after in zip(truth["steps"], game[1:], strict=False):
+        assert [message["role"] for message in after.observation] == ["tool"] * len(step["tool_calls"])
+        for call, message in zip(step["tool_calls"], after.observation, strict=True):
+            expected = call["result"] or capture.error or call["error"]
+            assert expected in message["content"]
+
+
+@EVERY_CAPTURE
+def test_a_result_names_the_call_that_it_answers(game):
+    for step, after in pairwise(game):
+        asked = [call.id for call in step.action.tool_calls]
+        assert [message.get("tool_call_id") for message in after.observation] == asked
+
+
+@EVERY_CAPTURE
+def test_the_first_observation_is_the_task_without_the_system_prompt(game, rollout, truth):
+    assert [message["role"] for message in game[0].observation] == ["user"]
+    assert rollout.task_id == truth["task"]
+
+
+@EVERY_CAPTURE
+def test_the_agent_is_named_where_the_dialect_names_it(capture, game):
+    assert {step.agent for step in game} == {capture.player}
+
+
+@EVERY_CAPTURE
+def test_token_ids_are_those_of_the_capture(capture, rollout, traces):
+    recorded = [(step.prompt_token_ids, step.response_token_ids, step.logprobs) for step in rollout.steps]
+    if not capture.tokens:
+        assert recorded == [(None, None, None)] * len(rollout.steps)
+        return
+    file = traces / (capture.name if capture.name.endswith("l") else f"{capture.name}.otlp.jsonl")
+    text = file.read_text(encoding="utf-8").replace(" ", "")
+    for prompt, response, logprobs in recorded:
+        assert is_written(prompt, text)
+        assert is_written(response, text)
+        assert len(logprobs) == len(response)
+    for step in rollout.steps:
+        tokens = re.findall(r"\s*\S+", step.action.text or "")
+        if step.action.tool_calls:
+            tokens = tokens[:-1]  # the last one is glued to the markup of the tool call
+        ids = [crc32(token.encode()) % 50000 for token in tokens]
+        assert step.response_token_ids[: len(ids)] == ids
+
+
+def is_written(token_ids: list[int], text: str) -> bool:
+    """Whether the file has this list, as JSON or as OTLP integers."""
+    plain = json.dumps(token_ids, separators=(",", ":"))
+    otlp = ",".join(f'{{"intValue":"{token}"}}' for token in token_ids)
+    return plain in text or otlp in text
+
+
+@EVERY_CAPTURE
+def test_the_model_calls_are_read_by_the_dialect_that_wrote_them(capture, load_capture):
+    spans = load_capture(capture.name)
+    tree = SpanTree(spans)
+    owners = [(dialect_of(span), span) for span in spans]
+    readers = {owner.name for owner, span in owners if owner and owner.read_call(span, tree)}
+    assert readers == set(capture.dialects.split())
+
+
+@EVERY_CAPTURE
+def test_what_the_dialect_cannot_give_is_flagged(capture, rollout):
+    found = set(rollout.flags).union(*(step.flags for step in rollout.steps))
+    assert found == capture.flags
+    assert found <= FLAGS.keys()
+
+
+@EVERY_CAPTURE
+def test_the_result_does_not_depend_on_the_order_of_the_spans(capture, load_capture):
+    spans = load_capture(capture.name)
+    expected = build_trajectories(spans)
+    for order in (spans[::-1], spans[1::2] + spans[::2]):
+        assert build_trajectories(order) == expected
+
+
+def test_the_filter_leaves_the_named_agent(load_capture, truth):
+    options = ReconstructOptions(agents=["player"])
+    result = build_trajectories(load_capture("pydantic_ai__subagent"), options)
+    (trajectory,) = result.trajectories
+    assert len(trajectory.steps) == len(truth["steps"])
+    assert result.counts["filtered_calls"] == 2
