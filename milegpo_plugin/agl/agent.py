@@ -1,56 +1,19 @@
-"""Run a user's agent as it is, one rollout at a time, inside a platform runner.
-
-The agent's file is never changed: endpoint, key and model reach it by environment, its task
-as an argument, and what it returns (or prints, for a script) goes to the reward function.
-"""
+"""A user's agent as it is, one rollout at a time, inside a runner of Agent Lightning 0.3."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import os
-import runpy
-import sys
-from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentlightning.emitter import emit_exception
 from agentlightning.litagent import LitAgent
 from agentlightning.types import LLM, NamedResources, Rollout
 
+from milegpo_plugin.agl.play import environment, load_agent, openai_environment, outcome_of
 from milegpo_plugin.errors import AgentError
-from milegpo_plugin.loading import load_function, require_file, split_target
+from milegpo_plugin.loading import load_function
 
 RESOURCE = "main_llm"
 """Name under which the algorithm publishes its endpoint, as upstream's examples do."""
-
-
-def agent_environment(llm: LLM) -> dict[str, str]:
-    """The variables by which common SDKs find an OpenAI-compatible endpoint."""
-    key = llm.api_key or "unused"
-    return {
-        "OPENAI_BASE_URL": llm.endpoint,
-        "OPENAI_API_BASE": llm.endpoint,
-        "OPENAI_API_KEY": key,
-        "OPENAI_MODEL": llm.model,
-        "OPENAI_DEFAULT_MODEL": llm.model,
-    }
-
-
-@contextlib.contextmanager
-def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for one rollout and put the old ones back."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 class UserAgent(LitAgent[dict[str, Any]]):
@@ -79,45 +42,9 @@ class UserAgent(LitAgent[dict[str, Any]]):
         if llm is None:
             raise AgentError(f"rollout {rollout.rollout_id}: the algorithm published no LLM resource")
         try:
-            with environment(agent_environment(llm)):
+            with environment(openai_environment(llm.endpoint, model=llm.model, api_key=llm.api_key)):
                 result = self._play(task)
-            return self._outcome(task, result)
+            return outcome_of(task, result, self._score)
         except Exception as error:
             emit_exception(error)
             raise
-
-    def _outcome(self, task: dict[str, Any], result: Any) -> float | None:
-        if self._score is not None:
-            result = self._score(task, result)
-        if isinstance(result, bool | int | float):
-            return float(result)
-        return None
-
-
-def load_agent(target: str) -> Callable[[dict[str, Any]], Any]:
-    """A callable that plays one task, for a function or for a script."""
-    path, name = split_target(target)
-    if name is not None:
-        return load_function(target)
-    file = str(require_file(path))
-    return lambda task: run_script(file, task)
-
-
-def run_script(file: str, task: dict[str, Any]) -> str:
-    """Run ``file`` as ``__main__`` with the task in ``argv[1]``; return what it printed.
-
-    Raises:
-        AgentError: the script exits with a status other than 0.
-    """
-    output = io.StringIO()
-    argv = sys.argv
-    sys.argv = [file, json.dumps(task, ensure_ascii=False)]
-    try:
-        with contextlib.redirect_stdout(output):
-            runpy.run_path(file, run_name="__main__")
-    except SystemExit as stop:
-        if stop.code not in (None, 0):
-            raise AgentError(f"{file}: exited with {stop.code!r}, must exit with 0") from stop
-    finally:
-        sys.argv = argv
-    return output.getvalue()
