@@ -71,6 +71,8 @@ def trajectories(
     console = _console(plain)
     found = _read(traces, logs, task_attribute, rewards)
     console.print(tables.trajectory_table(found.trajectories))
+    if found.counts:
+        console.print(f"\nread {tables.counts_line(found.counts)}")
     _print_problems(console, found)
     if output is not None:
         count = write_records(output, trajectory_records(found.trajectories))

@@ -28,12 +28,16 @@ STDOUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What the named files hold, and what could not be used."""
+    """What the named files hold, and what could not be used.
+
+    ``counts`` has spans, model_calls, tool_runs, rewards and what was merged or unknown; it is
+    empty when there were no traces.
+    """
 
     trajectories: list[Trajectory]
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    spans: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_input(
@@ -50,15 +54,16 @@ def read_input(
     traces = [path for path in paths if path not in ready]
     found = [t for path in ready for t in read_trajectories(path, skipped.append)]
     found, notes = _apply_rewards(found, options.rewards if options else {})
+    counts: dict[str, int] = {}
     spans = read_spans(traces, logs, on_problem=skipped.append) if traces or logs else []
     if spans:
         rebuilt = build_trajectories(spans, options or ReconstructOptions())
         found.extend(rebuilt.trajectories)
         skipped.extend(rebuilt.skipped)
-        notes.extend(rebuilt.notes)
+        counts = dict(rebuilt.counts)
     if not found:
         raise TraceError(_nothing_usable(paths, skipped, len(spans)))
-    return Input(found, skipped, notes, len(spans))
+    return Input(found, skipped, notes, counts)
 
 
 def holds_trajectories(path: Path) -> bool:

@@ -38,6 +38,12 @@ def trajectory_table(trajectories: Sequence[Trajectory]) -> Table:
     return table
 
 
+def counts_line(counts: Mapping[str, int]) -> str:
+    """What was read, as ``25 spans, 6 model calls``; zeros are left out, except of spans."""
+    named = [(name.replace("_", " "), count) for name, count in sorted(counts.items()) if name != "spans"]
+    return ", ".join(f"{count} {name}" for name, count in [("spans", counts["spans"]), *named] if count)
+
+
 def flag_table(trajectories: Sequence[Trajectory]) -> Table | None:
     """Every flag with its count, meaning and cure; None when there is none."""
     counts = Counter(flag for t in trajectories for flag in t.flags)

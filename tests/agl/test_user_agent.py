@@ -4,20 +4,21 @@ import os
 
 import pytest
 
-from milegpo_plugin.agl.agent import environment, load_agent, run_script
+from milegpo_plugin.agl.play import environment, load_agent, run_script
 from milegpo_plugin.errors import AgentError, InputNotFoundError
 from milegpo_plugin.loading import load_function
+
+
+def fail_inside(values: dict[str, str]) -> None:
+    with environment(values):
+        raise KeyError(os.environ["OPENAI_API_KEY"])
 
 
 def test_the_environment_is_put_back_even_when_the_agent_raises(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "mine")
     monkeypatch.delenv("OPENAI_MODEL", raising=False)
-    with (
-        pytest.raises(ZeroDivisionError),
-        environment({"OPENAI_API_KEY": "theirs", "OPENAI_MODEL": "policy"}),
-    ):
-        assert os.environ["OPENAI_API_KEY"] == "theirs"
-        raise ZeroDivisionError
+    with pytest.raises(KeyError, match="theirs"):
+        fail_inside({"OPENAI_API_KEY": "theirs", "OPENAI_MODEL": "policy"})
     assert os.environ["OPENAI_API_KEY"] == "mine"
     assert "OPENAI_MODEL" not in os.environ
 
