@@ -10,6 +10,7 @@ from typing import Final
 
 from milegpo_plugin.adapters.agentlightning import AgentLightning
 from milegpo_plugin.adapters.agentops import AgentOps
+from milegpo_plugin.adapters.agl_events import AglEvents, Declared, read_declared
 from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanKey, SpanTree, ToolRun
 from milegpo_plugin.adapters.genai_openai import GenAIOpenAI
 from milegpo_plugin.adapters.litellm import LiteLLMRaw, LiteLLMRequest
@@ -22,6 +23,7 @@ from milegpo_plugin.types import Span
 __all__ = [
     "DIALECTS",
     "AgentScope",
+    "Declared",
     "Dialect",
     "ModelCall",
     "RewardSignal",
@@ -29,10 +31,12 @@ __all__ = [
     "SpanTree",
     "ToolRun",
     "dialect_of",
+    "read_declared",
     "read_rewards",
 ]
 
 DIALECTS: Final[tuple[Dialect, ...]] = (
+    AglEvents(),
     AgentLightning(),
     AgentOps(),
     OpenInferenceOpenAI(),

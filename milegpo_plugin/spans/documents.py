@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from milegpo_plugin.errors import TraceError
+from milegpo_plugin.spans.agl_events import (
+    is_agl_event,
+    is_agl_rollout,
+    spans_of_agl_event,
+    spans_of_agl_rollout,
+)
 from milegpo_plugin.spans.otlp import LogRecord, is_logs_request, is_trace_request, logs_of, spans_of
 from milegpo_plugin.spans.store import is_flat_span, span_from_record
 from milegpo_plugin.types import JSON, Span
@@ -22,6 +28,8 @@ class DocumentReader(NamedTuple):
 READERS: Final[tuple[DocumentReader, ...]] = (
     DocumentReader("OTLP trace request", is_trace_request, spans_of),
     DocumentReader("OTLP logs request", is_logs_request, logs_of),
+    DocumentReader("Agent Lightning event", is_agl_event, spans_of_agl_event),
+    DocumentReader("Agent Lightning rollout", is_agl_rollout, spans_of_agl_rollout),
     DocumentReader("store or SDK span", is_flat_span, lambda record: (span_from_record(record),)),
 )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from milegpo_plugin import semconv
 from milegpo_plugin.trajectories.calls import Call
+from milegpo_plugin.trajectories.declared import apply_declared
 from milegpo_plugin.trajectories.options import ReconstructOptions, fits
 from milegpo_plugin.trajectories.ownership import RolloutEvidence
 from milegpo_plugin.trajectories.results import match_runs
@@ -48,6 +49,7 @@ def assemble(rollout: Rollout, evidence: RolloutEvidence, options: ReconstructOp
     final, is_missing = final_observation(kept[-1], observations, answers)
     flags = rollout.flags | ({"missing_final_observation"} if is_missing else set())
     trajectory = _trajectory(rollout, evidence, rewards, options, steps, final, flags)
+    skipped += apply_declared(trajectory, [call.start_ns for call in kept], evidence.spans)
     if trajectory.reward is None and _has_failed(kept[-1], evidence):
         trajectory.flags = sorted({*trajectory.flags, "failed"})
     return Assembled(trajectory, skipped, len(calls) - len(kept))
