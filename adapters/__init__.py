@@ -12,11 +12,17 @@ from milegpo_plugin.adapters.agentlightning import AgentLightning
 from milegpo_plugin.adapters.agentops import AgentOps
 from milegpo_plugin.adapters.agl_events import AglEvents, Declared, read_declared
 from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanKey, SpanTree, ToolRun
+from milegpo_plugin.adapters.genai_any import GenAIAny
+from milegpo_plugin.adapters.genai_langchain import GenAILangChain
 from milegpo_plugin.adapters.genai_openai import GenAIOpenAI
+from milegpo_plugin.adapters.genai_openai_agents import GenAIOpenAIAgents
 from milegpo_plugin.adapters.litellm import LiteLLMRaw, LiteLLMRequest
+from milegpo_plugin.adapters.openai_v2 import OpenAIV2
 from milegpo_plugin.adapters.openinference_openai import OpenInferenceOpenAI
 from milegpo_plugin.adapters.pydantic_ai import PydanticAI
 from milegpo_plugin.adapters.rewards import RewardSignal, read_rewards
+from milegpo_plugin.adapters.traceloop_langchain import TraceloopLangChain
+from milegpo_plugin.adapters.traceloop_old import TraceloopOld
 from milegpo_plugin.adapters.traceloop_openai import TraceloopOpenAI
 from milegpo_plugin.types import Span
 
@@ -43,8 +49,14 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     LiteLLMRequest(),
     LiteLLMRaw(),
     TraceloopOpenAI(),
+    TraceloopLangChain(),
+    OpenAIV2(),
     GenAIOpenAI(),
+    GenAILangChain(),
+    GenAIOpenAIAgents(),
     PydanticAI(),
+    GenAIAny(),
+    TraceloopOld(),
 )
 
 

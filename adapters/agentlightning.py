@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing_extensions import override
 
+from milegpo_plugin import semconv
 from milegpo_plugin.adapters.base import Dialect
 from milegpo_plugin.types import Span
 
@@ -19,4 +20,4 @@ class AgentLightning(Dialect):
     @override
     def recognises(self, span: Span) -> bool:
         """By the name: an annotation may carry any keys."""
-        return span.name.startswith("agentlightning.")
+        return span.name.startswith(semconv.AGL_SPANS)

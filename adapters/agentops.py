@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanTree, ToolRun
-from milegpo_plugin.adapters.flat import flat_messages, flat_tool_calls
+from milegpo_plugin.adapters.flat import PLAIN_KEYS, completion_fields, flat_messages, flat_tool_calls
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
 from milegpo_plugin.adapters.values import (
     as_count,
@@ -21,7 +21,6 @@ from milegpo_plugin.adapters.values import (
     as_name,
     as_text,
     first_text,
-    indexed,
     logprob_values,
     parse_json,
 )
@@ -53,12 +52,12 @@ class AgentOps(Dialect):
         if span.name != semconv.AGENTOPS_CALL_SPAN:
             return None
         attributes = span.attributes
-        first_index, messages = flat_messages(attributes, semconv.PROMPT)
-        completion = indexed(attributes, semconv.COMPLETION).get(0, {})
+        messages = flat_messages(attributes, semconv.PROMPT)
+        completion = completion_fields(attributes)
         return ModelCall(
             span=span,
             messages=messages,
-            first_index=first_index,
+            first_index=messages.first_index,
             reply=_reply(completion, tree.children(span)),
             response_id=first_text(attributes, semconv.RESPONSE_ID),
             model=first_text(attributes, semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL),
@@ -97,7 +96,7 @@ class AgentOps(Dialect):
 
 def _reply(fields: Mapping[str, JSON], children: Iterable[Span]) -> Message | None:
     """The completion with the tool calls of the child spans, in the order of their start."""
-    calls = flat_tool_calls(fields, "tool_calls.") or [
+    calls = flat_tool_calls(fields, "tool_calls.", PLAIN_KEYS) or [
         chat_tool_call(
             child.attributes[semconv.AGENTOPS_TOOL_CALL_ID],
             child.attributes.get(semconv.AGENTOPS_TOOL_NAME),

@@ -1,60 +1,120 @@
 """Messages that were written as one attribute per field: ``prefix.N.role``, ``prefix.N.content``, …
 
 SDKs cap the number of attributes of a span. Python's evicts the oldest keys, so the first
-messages of a long conversation vanish and the lowest surviving one may be incomplete.
+messages of a long conversation vanish and the lowest surviving one may be incomplete. Messages are
+built when they are looked at: of a long history usually only the end is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, overload
 
+from milegpo_plugin import semconv
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
 from milegpo_plugin.adapters.values import indexed
 from milegpo_plugin.types import JSON, Message
 
 
-def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> tuple[int, list[Message]]:
-    """The messages under ``prefix`` and the index of the first one that is complete."""
-    return contiguous(
-        {number: flat_message(fields) for number, fields in indexed(attributes, prefix).items()}
-    )
+class CallKeys(NamedTuple):
+    """The keys of a tool call below its index."""
+
+    id: str = "id"
+    name: str = "name"
+    arguments: str = "arguments"
 
 
-def flat_message(fields: Mapping[str, JSON]) -> Message | None:
-    """One message of ``role``, ``content``, ``tool_call_id``, ``tool_calls.M.{id,name,arguments}``.
+PLAIN_KEYS: Final = CallKeys()
 
-    None when the role is missing: the role is written first, so it is evicted first.
+
+class FlatMessages(Sequence[Message]):
+    """Messages ``first`` to ``last`` of a request, each built by ``read`` at its first use."""
+
+    def __init__(self, first: int, last: int, read: Callable[[int], Message]) -> None:
+        self.first_index = first
+        self._read = read
+        self._built: list[Message | None] = [None] * (last - first + 1)
+
+    def __len__(self) -> int:
+        return len(self._built)
+
+    @overload
+    def __getitem__(self, place: int) -> Message: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Message]: ...
+    def __getitem__(self, place: int | slice) -> Message | list[Message]:
+        if isinstance(place, slice):
+            return [self[index] for index in range(*place.indices(len(self)))]
+        message = self._built[place]
+        if message is None:
+            index = place if place >= 0 else place + len(self)
+            message = self._built[place] = self._read(self.first_index + index)
+        return message
+
+
+def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
+    """The complete messages under ``prefix``, up to the newest.
+
+    A message is complete when it has a role: the role is written first, so it is evicted first.
     """
-    if not fields.get("role"):
-        return None
-    return chat_message(
-        fields["role"],
-        fields.get("content"),
-        tool_calls=flat_tool_calls(fields, "tool_calls."),
-        tool_call_id=fields.get("tool_call_id"),
-        name=fields.get("name"),
+    first, last = message_range(attributes, prefix, ".role")
+    return FlatMessages(first, last, lambda number: _read_message(attributes, f"{prefix}{number}."))
+
+
+def completion_fields(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The fields of the first completion; a span has at most one that was acted upon."""
+    prefix = semconv.COMPLETION + "0."
+    return {key[len(prefix) :]: value for key, value in attributes.items() if key.startswith(prefix)}
+
+
+def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
+    """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
+    start, end = len(prefix), -len(role)
+    numbers = sorted(
+        [
+            int(key[start:end])
+            for key in attributes
+            if key.endswith(role) and _is_number(key, prefix, start, end)
+        ]
     )
+    if not numbers:
+        return 0, -1
+    first = last = numbers[-1]
+    for number in reversed(numbers[:-1]):
+        if number != first - 1:
+            break
+        first = number
+    return first, last
 
 
-def flat_tool_calls(fields: Mapping[str, JSON], prefix: str) -> list[dict[str, JSON]]:
-    """Tool calls of ``prefix.M.{id,name,arguments}``; the indices need not be dense."""
-    if len(fields) < 3:
-        return []
-    return [
-        chat_tool_call(call.get("id"), call.get("name"), call.get("arguments"))
-        for call in indexed(fields, prefix).values()
+def flat_tool_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> list[dict[str, JSON]]:
+    """Tool calls of ``prefix.M.…``; the indices need not be dense, but nearly always are."""
+    dense = _dense_calls(fields, prefix, names)
+    return dense or [
+        chat_tool_call(*(call.get(key) for key in names)) for call in indexed(fields, prefix).values()
     ]
 
 
-def contiguous(messages: Mapping[int, Message | None]) -> tuple[int, list[Message]]:
-    """The run of complete messages that ends with the newest one, and where it begins."""
-    run: list[Message] = []
-    expected = None
-    for number in sorted(messages, reverse=True):
-        message = messages[number]
-        if message is None or (expected is not None and number != expected):
-            break
-        run.append(message)
-        expected = number - 1
-    run.reverse()
-    return (0 if expected is None else expected + 1), run
+def _dense_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> list[dict[str, JSON]]:
+    calls: list[dict[str, JSON]] = []
+    while f"{prefix}{len(calls)}.{names.name}" in fields:
+        base = f"{prefix}{len(calls)}."
+        calls.append(chat_tool_call(*(fields.get(base + key) for key in names)))
+    return calls
+
+
+def _is_number(key: str, prefix: str, start: int, end: int) -> bool:
+    return key.startswith(prefix) and key[start:end].isdecimal()
+
+
+def _read_message(attributes: Mapping[str, JSON], base: str) -> Message:
+    """One message of ``role``, ``content``, ``tool_call_id`` and ``tool_calls.M.…``."""
+    role = attributes[base + "role"]
+    calls = flat_tool_calls(attributes, base + "tool_calls.", PLAIN_KEYS) if role == "assistant" else ()
+    return chat_message(
+        role,
+        attributes.get(base + "content"),
+        tool_calls=calls,
+        tool_call_id=attributes.get(base + "tool_call_id"),
+        name=attributes.get(base + "name"),
+    )

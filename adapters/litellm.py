@@ -22,7 +22,17 @@ from milegpo_plugin.adapters.messages import chat_message, chat_tool_call, read_
 from milegpo_plugin.adapters.values import indexed, parse_repr
 from milegpo_plugin.types import JSON, Message, Span
 
-_RAW_KEYS = ("messages", "input", "choices", "output", "id", "model", "usage", "prompt_token_ids")
+_RAW_KEYS = (
+    "messages",
+    "input",
+    "choices",
+    "output",
+    "id",
+    "model",
+    "usage",
+    "prompt_token_ids",
+    "response_token_ids",
+)
 
 
 class LiteLLMRequest(GenAIDialect):

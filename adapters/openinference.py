@@ -6,16 +6,16 @@ request and reply are in ``input.value`` and ``output.value`` and may be lost as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from typing_extensions import override
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters.base import Dialect, ModelCall, SpanTree
 from milegpo_plugin.adapters.completions import read_completion
-from milegpo_plugin.adapters.flat import contiguous
-from milegpo_plugin.adapters.messages import chat_message, chat_tool_call, merge_replies, read_messages
+from milegpo_plugin.adapters.flat import CallKeys, FlatMessages, flat_tool_calls, message_range
+from milegpo_plugin.adapters.messages import chat_message, merge_replies, normal_role, read_messages
 from milegpo_plugin.adapters.values import (
     as_count,
     as_name,
@@ -26,6 +26,8 @@ from milegpo_plugin.adapters.values import (
     parse_json,
 )
 from milegpo_plugin.types import JSON, Message, Span
+
+_CALL_KEYS: Final = CallKeys("tool_call.id", "tool_call.function.name", "tool_call.function.arguments")
 
 
 class OpenInferenceDialect(Dialect):
@@ -41,8 +43,9 @@ class OpenInferenceDialect(Dialect):
         if not self.is_call(span):
             return None
         attributes = span.attributes
-        first_index, messages = read_flat_messages(attributes, semconv.OI_INPUT_MESSAGES)
-        _, output = read_flat_messages(attributes, semconv.OI_OUTPUT_MESSAGES)
+        flat = read_flat_messages(attributes, semconv.OI_INPUT_MESSAGES)
+        messages: Sequence[Message] = flat
+        output = read_flat_messages(attributes, semconv.OI_OUTPUT_MESSAGES)
         raw = self.read_raw_reply(attributes)
         reply = merge_replies(output) or raw.pop("reply", None)
         raw.pop("reply", None)
@@ -55,7 +58,7 @@ class OpenInferenceDialect(Dialect):
                 **raw,
                 "span": span,
                 "messages": messages,
-                "first_index": first_index,
+                "first_index": flat.first_index,
                 "reply": reply,
                 "previous_response_id": previous,
                 "is_delta": previous is not None,
@@ -89,29 +92,31 @@ class OpenInferenceDialect(Dialect):
         return first_text(span.attributes, semconv.OI_AGENT_NAME)
 
 
-def read_flat_messages(attributes: Mapping[str, JSON], prefix: str) -> tuple[int, list[Message]]:
-    """The messages under ``prefix`` and the index of the first one that is complete."""
-    return contiguous({number: _message(fields) for number, fields in indexed(attributes, prefix).items()})
+def read_flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
+    """The complete messages under ``prefix``, up to the newest."""
+    first, last = message_range(attributes, prefix, ".message.role")
+    return FlatMessages(first, last, lambda number: _message(attributes, f"{prefix}{number}.message."))
 
 
-def _message(fields: Mapping[str, JSON]) -> Message | None:
-    """None when the role is missing: it is written first, so it is evicted first."""
-    role = fields.get("message.role")
-    if not role:
-        return None
+def _message(attributes: Mapping[str, JSON], base: str) -> Message:
+    """One message. Its tool calls may have gaps in their indices, and no empty ``arguments``."""
+    role = normal_role(attributes[base + "role"])
+    calls = flat_tool_calls(attributes, base + "tool_calls.", _CALL_KEYS) if role == "assistant" else ()
     return chat_message(
         role,
-        _content(fields),
-        tool_calls=_tool_calls(fields),
-        tool_call_id=fields.get("message.tool_call_id"),
-        name=fields.get("message.name"),
+        _content(attributes, base),
+        tool_calls=calls,
+        tool_call_id=attributes.get(base + "tool_call_id"),
+        name=attributes.get(base + "name"),
     )
 
 
-def _content(fields: Mapping[str, JSON]) -> JSON:
-    if fields.get("message.content") is not None or len(fields) == 1:
-        return fields.get("message.content")
-    parts = indexed(fields, "message.contents.").values()
+def _content(attributes: Mapping[str, JSON], base: str) -> JSON:
+    """The text, or ``contents.K`` joined when all are texts, else as parts."""
+    text = attributes.get(base + "content")
+    if text is not None:
+        return text
+    parts = indexed(attributes, base + "contents.").values()
     if not parts:
         return None
     texts = [part.get("message_content.text") for part in parts]
@@ -123,20 +128,6 @@ def _content(fields: Mapping[str, JSON]) -> JSON:
 def _part(part: Mapping[str, JSON]) -> JSON:
     fields = {key.removeprefix("message_content."): value for key, value in part.items()}
     return {"type": as_text(fields.get("type")) or "text", **fields}
-
-
-def _tool_calls(fields: Mapping[str, JSON]) -> list[dict[str, JSON]]:
-    """``arguments`` may be missing: some versions leave out the empty object."""
-    if not any(key.startswith("message.tool_calls.") for key in fields):
-        return []
-    return [
-        chat_tool_call(
-            call.get("tool_call.id"),
-            call.get("tool_call.function.name"),
-            call.get("tool_call.function.arguments"),
-        )
-        for call in indexed(fields, "message.tool_calls.").values()
-    ]
 
 
 def _flags(attributes: Mapping[str, JSON], has_messages: bool, reply: Message | None) -> frozenset[str]:

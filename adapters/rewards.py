@@ -38,7 +38,7 @@ def read_rewards(span: Span) -> list[RewardSignal]:
         for event in (*span.events, *span.logs)
         if event.name == semconv.EVALUATION_EVENT
     ]
-    if any(key.startswith(semconv.AGL_REWARD) for key in span.attributes):
+    if semconv.AGL_REWARD + "0.value" in span.attributes:
         signals.append(_annotation(span))
     return [signal for signal in signals if signal.dimensions]
 

@@ -18,7 +18,7 @@ class Flag(NamedTuple):
 ATTRIBUTE_LIMIT_CURE: Final = "export OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=100000 before the agent starts"
 
 VALUE_LIMIT_CURE: Final = "unset OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
-CONTENT_CURE: Final = "turn on content capture, for example TRACELOOP_TRACE_CONTENT=true"
+CONTENT_CURE: Final = "turn on content capture, or pass the log records with --logs"
 
 FLAGS: Final[dict[str, Flag]] = {
     "failed": Flag("the rollout ended with an infrastructure error, not with an outcome"),
@@ -53,6 +53,11 @@ FLAGS: Final[dict[str, Flag]] = {
         "the number of token ids or log-probabilities differs from the reported usage"
     ),
     "orphan_parent": Flag("the parent of a model call was not recorded; spans may have been lost"),
+    "shared_session": Flag(
+        "several rollouts carry one session id; they are told apart by their first request",
+        "set session.id or gen_ai.conversation.id per rollout",
+    ),
+    "missing_tool_calls": Flag("there are more tool results than recorded tool calls"),
     "stale_attempt": Flag("other attempts of this rollout were left out"),
     "copied_reward": Flag("one reward was written on every step; it counts once, as the outcome"),
 }

@@ -60,8 +60,7 @@ LLM_REQUEST_TYPE: Final = "llm.request.type"
 TRACELOOP_OPENAI_SCOPE: Final = "opentelemetry.instrumentation.openai.v"
 TRACELOOP_OPENAI_KEY: Final = "gen_ai.openai.api_base"
 TRACELOOP_LANGCHAIN_SCOPE: Final = "opentelemetry.instrumentation.langchain"
-TRACELOOP_SPAN_KIND: Final = "traceloop.span.kind"
-TRACELOOP_ENTITY_NAME: Final = "traceloop.entity.name"
+TRACELOOP_LANGGRAPH_KEY: Final = "traceloop.association.properties.langgraph_node"
 TRACELOOP_ASSOCIATION: Final = "traceloop.association.properties."
 
 # AgentOps
@@ -77,7 +76,7 @@ AGENTOPS_TOOL_CALL_ID: Final = "tool.call.id"
 # Agent Lightning
 AGL_ROLLOUT_ID: Final = "agentlightning.rollout_id"
 AGL_ATTEMPT_ID: Final = "agentlightning.attempt_id"
-AGL_ANNOTATION_SPAN: Final = "agentlightning.annotation"
+AGL_SPANS: Final = "agentlightning."
 AGL_EXCEPTION_SPAN: Final = "agentlightning.exception"
 AGL_REWARD: Final = "agentlightning.reward."
 AGL_LINK: Final = "agentlightning.link."
@@ -117,3 +116,14 @@ PYDANTIC_AI_V2_RESULT: Final = "tool_response"
 
 # Logfire
 LOGFIRE_SPAN_TYPE: Final = "logfire.span_type"
+
+# Agent Lightning 1.0 gateway events
+AGL_EVENT_TYPE: Final = "agentlightning.event.type"
+AGL_EVENT_DATA: Final = "agentlightning.event.data"
+AGL_DATA_ID: Final = "agentlightning.data_id"
+AGL_MODEL_REQUEST_EVENT: Final = "model_request"
+AGL_REWARD_EVENT: Final = "reward"
+AGL_EXCEPTION_EVENT: Final = "exception"
+AGL_OBSERVATION_EVENT: Final = "observation"
+AGL_STATE_EVENT: Final = "state"
+AGL_MILESTONE_EVENT: Final = "milestone"

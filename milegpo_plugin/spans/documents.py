@@ -28,9 +28,9 @@ class DocumentReader(NamedTuple):
 READERS: Final[tuple[DocumentReader, ...]] = (
     DocumentReader("OTLP trace request", is_trace_request, spans_of),
     DocumentReader("OTLP logs request", is_logs_request, logs_of),
+    DocumentReader("store or SDK span", is_flat_span, lambda record: (span_from_record(record),)),
     DocumentReader("Agent Lightning event", is_agl_event, spans_of_agl_event),
     DocumentReader("Agent Lightning rollout", is_agl_rollout, spans_of_agl_rollout),
-    DocumentReader("store or SDK span", is_flat_span, lambda record: (span_from_record(record),)),
 )
 
 

@@ -57,6 +57,8 @@ def is_reply(message: Message, reply: Message | None) -> bool:
     names, reply_names = tool_names(message), tool_names(reply)
     if names and reply_names and names != reply_names:
         return False
+    if text is None and not names:
+        return reply_text is None
     if text is None or reply_text is None:
         return bool(names) and names == reply_names
     return text == reply_text

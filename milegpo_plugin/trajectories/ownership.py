@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters import RewardSignal, SpanKey, ToolRun
@@ -19,6 +20,8 @@ from milegpo_plugin.trajectories.ancestors import nearest_ancestors
 from milegpo_plugin.trajectories.evidence import Evidence
 from milegpo_plugin.trajectories.rollouts import Rollout
 from milegpo_plugin.types import Skipped, Span
+
+_Key = TypeVar("_Key")
 
 
 @dataclass(slots=True)
@@ -50,14 +53,18 @@ def share_evidence(
             continue
         shared[owner].rewards.append(signal)
         used.add(_key(signal.span))
-    lonely: dict[tuple[str, str], None] = {}
+    lonely: dict[tuple[str, str], str] = {}
     for span in evidence.spans:
         owner = owners.of_span(span)
         if owner is not None:
             shared[owner].spans.append(span)
         elif _key(span) not in used:
-            lonely["rollout" if span.rollout_id else "trace", span.rollout_id or span.trace_id] = None
-    reasons = [Skipped(kind, name, "no model call was traced") for kind, name in lonely]
+            place = ("rollout", span.rollout_id) if span.rollout_id else ("trace", span.trace_id)
+            lonely.setdefault(place, span.name)
+    reasons = [
+        Skipped(kind, name, f"no model call was traced; its first span is {first!r}")
+        for (kind, name), first in lonely.items()
+    ]
     return shared, skipped + reasons
 
 
@@ -69,20 +76,27 @@ class _Owners:
         self._platform = {(r.rollout_id, r.attempt_id): r for r in rollouts if r.by_platform}
         self._trace: defaultdict[str, dict[Rollout, None]] = defaultdict(dict)
         self._anchors: dict[SpanKey, Rollout | None] = {}
+        self._span: dict[str, Rollout | None] = {}
         self._conversation: dict[str, Rollout] = {}
-        self._response: dict[str, Rollout] = {}
+        self._response: dict[str, Rollout | None] = {}
         self._tool_call: dict[str, Rollout | None] = {}
         for rollout in rollouts:
             self._index(rollout)
         self._nearest = nearest_ancestors(evidence.tree, evidence.spans, self._anchors.keys())
 
     def of_span(self, span: Span) -> Rollout | None:
-        """By platform ids, by the call or agent at or above the span, else by the trace."""
+        """By platform ids, by the call or agent at or above the span, else by the trace.
+
+        Agent Lightning's own spans are often traces of their own: those go by time.
+        """
         if span.rollout_id is not None:
             return self._platform.get((span.rollout_id, span.attempt_id))
         key = _key(span)
         anchored = self._anchors.get(key if key in self._anchors else self._nearest.get(key) or key)
-        return anchored or _only(self._trace.get(span.trace_id, ()))
+        owner = anchored or _only(self._trace.get(span.trace_id, ()))
+        if owner is None and span.name.startswith(semconv.AGL_SPANS):
+            return self._by_time(span.start_ns)
+        return owner
 
     def of_tool(self, run: ToolRun) -> Rollout | None:
         """By the id of the call it answers, else as any span."""
@@ -99,19 +113,18 @@ class _Owners:
                 return linked
         conversation = first_text(signal.span.attributes, semconv.CONVERSATION_ID, semconv.SESSION_ID)
         named = self._conversation.get(conversation) if conversation else None
-        return self.of_span(signal.span) or named or self._by_time(signal)
+        return self.of_span(signal.span) or named or self._by_time(signal.time_ns)
 
     def _index(self, rollout: Rollout) -> None:
         for call in rollout.calls:
             for span in (*call.spans, *(scope.span for scope in call.scopes)):
                 self._trace[span.trace_id][rollout] = None
-                key = _key(span)
-                self._anchors[key] = rollout if self._anchors.get(key, rollout) is rollout else None
+                _note(self._anchors, _key(span), rollout)
+                _note(self._span, span.span_id, rollout)
             if call.read.response_id is not None:
-                self._response[call.read.response_id] = rollout
+                _note(self._response, call.read.response_id, rollout)
             for call_id in tool_call_ids(call.read.reply) if call.read.reply else ():
-                known = self._tool_call.get(call_id, rollout)
-                self._tool_call[call_id] = rollout if known is rollout else None
+                _note(self._tool_call, call_id, rollout)
         self._conversation[rollout.rollout_id] = rollout
 
     def _linked(self, key: str, value: str) -> Rollout | None:
@@ -120,17 +133,22 @@ class _Owners:
         if key == "trace_id":
             return _only(self._trace.get(value, ()))
         if key == "span_id":
-            return next((owner for (_, span_id), owner in self._anchors.items() if span_id == value), None)
+            return self._span.get(value)
         return None
 
-    def _by_time(self, signal: RewardSignal) -> Rollout | None:
+    def _by_time(self, time_ns: int) -> Rollout | None:
         """The latest rollout that began before, unless an earlier one was still going on then."""
-        before = [rollout for rollout in self._rollouts if rollout.calls[0].start_ns < signal.time_ns]
+        before = [rollout for rollout in self._rollouts if rollout.calls[0].start_ns < time_ns]
         if not before or any(rollout.by_platform for rollout in before):
             return None
         latest = before[-1]
         ends = [call.end_ns for rollout in before[:-1] for call in rollout.calls[-1:]]
         return latest if all(end <= latest.calls[0].start_ns for end in ends) else None
+
+
+def _note(index: dict[_Key, Rollout | None], key: _Key, rollout: Rollout) -> None:
+    """Remember the rollout of a key; a key of two rollouts tells nothing."""
+    index[key] = rollout if index.get(key, rollout) is rollout else None
 
 
 def _only(rollouts: Iterable[Rollout]) -> Rollout | None:

@@ -2,7 +2,8 @@
 
 A platform's rollout id decides. Without one: the outermost session or conversation id; else the
 run of the outermost agent around the call; else the thread; else the trace. A trace with at most
-one conversation of several calls is one rollout, helper calls included.
+one conversation of several calls is one rollout, helper calls included. One session id on runs
+that begin with the same request is a constant that somebody set: those runs are told apart.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from milegpo_plugin.trajectories.calls import Call
+from milegpo_plugin.trajectories.calls import Call, same_message
 from milegpo_plugin.trajectories.threads import link_calls, order_calls
 from milegpo_plugin.trajectories.unions import Unions
 
@@ -69,22 +70,68 @@ def _found_rollouts(calls: Sequence[Call]) -> list[Rollout]:
 
 
 def _groups(calls: Sequence[Call]) -> list[list[Call]]:
-    conversations: dict[Call, str | None] = {}
-    for call in calls:
-        inherited = conversations.get(call.predecessor) if call.predecessor else None
-        conversations[call] = conversation_of(call) or inherited
+    conversations = _conversations(calls)
     unions = Unions(calls)
-    _join_equal(unions, {call: name for call, name in conversations.items() if name is not None})
-    _join_equal(unions, {call: _scope_key(call) for call in calls if call.scopes and not conversations[call]})
+    _join_equal(unions, {call: (conversations[call], _scope_key(call)) for call in calls if call.scopes})
     for call in calls:
         _join_thread(unions, call, conversations)
     loose = [
         group for group in unions.groups() if not any(conversations[call] or call.scopes for call in group)
     ]
     for trace in _single_conversation_traces(loose):
-        for call in trace[1:]:
-            unions.join(trace[0], call)
+        _join_all(unions, trace)
+    sessions: defaultdict[str, list[list[Call]]] = defaultdict(list)
+    for run in unions.groups():
+        name = conversations[run[0]]
+        if name is not None:
+            sessions[name].append(run)
+    for runs in sessions.values():
+        for rollout in _split_session(runs):
+            _join_all(unions, rollout)
     return unions.groups()
+
+
+def _conversations(calls: Sequence[Call]) -> dict[Call, str | None]:
+    """The session of each call; a call without one is in its predecessor's."""
+    conversations: dict[Call, str | None] = {}
+    for call in calls:
+        inherited = conversations.get(call.predecessor) if call.predecessor else None
+        conversations[call] = conversation_of(call) or inherited
+    return conversations
+
+
+def _split_session(runs: Sequence[list[Call]]) -> list[list[Call]]:
+    """The rollouts of one session: a new one begins where a run repeats the first request of another.
+
+    Runs of one call never tell: an agent that renders its whole prompt anew may come back to where
+    it began.
+    """
+    rollouts: list[list[Call]] = []
+    openings: list[Call] = []
+    for run in runs:
+        repeats = len(run) > 1 and any(_same_request(run[0], opening) for opening in openings)
+        if repeats or not rollouts:
+            rollouts.append(list(run))
+        else:
+            rollouts[-1].extend(run)
+        if len(run) > 1 and (repeats or len(rollouts) == 1):
+            openings.append(run[0])
+    if len(rollouts) > 1:
+        for rollout in rollouts:
+            rollout[0].flags.add("shared_session")
+    return rollouts
+
+
+def _same_request(left: Call, right: Call) -> bool:
+    mine, theirs = left.read.messages, right.read.messages
+    if left.predecessor or not mine or len(mine) != len(theirs) or left.agent != right.agent:
+        return False
+    return all(same_message(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _join_all(unions: Unions[Call], calls: Sequence[Call]) -> None:
+    for call in calls[1:]:
+        unions.join(calls[0], call)
 
 
 def _join_equal(unions: Unions[Call], keys: Mapping[Call, Hashable]) -> None:

@@ -50,6 +50,8 @@ def observe(calls: Sequence[Call], answers: Answers) -> dict[Call, list[Message]
         if call.predecessor is not None:
             observation = join_tool_results(observation, call.predecessor.read.reply)
             observation = observation or result_messages(call.predecessor, answers)
+            if _has_more_results(observation, call.predecessor):
+                call.predecessor.flags.add("missing_tool_calls")
         observations[call] = observation
     return observations
 
@@ -94,3 +96,10 @@ def final_observation(
     if len(found) < len(asked):
         return None, True
     return "\n".join(message_text(message) or "" for message in found), False
+
+
+def _has_more_results(observation: Sequence[Message], predecessor: Call) -> bool:
+    reply = predecessor.read.reply
+    asked = len(reply.get("tool_calls", ())) if reply else 0
+    results = [message for message in observation if message["role"] == "tool"]
+    return 0 < asked < len(results)

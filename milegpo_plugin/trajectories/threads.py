@@ -168,9 +168,14 @@ class _Threads:
         if not exact and len(others) < 2:
             return next((c for c in others if not _descends(c, call)), None)
         earlier = [c for c in others if call_order(c) < call_order(call)]
-        near = sorted(earlier, key=lambda c: (c not in self.followed, call_order(c)), reverse=True)
+        near = sorted(
+            earlier,
+            key=lambda c: (c not in self.followed, _shares_trace(c, call), call_order(c)),
+            reverse=True,
+        )
         fitting = [c for c in near[:_MAX_CANDIDATES] if _is_continuation(c, call, place)]
-        if len([c for c in fitting if c not in self.followed]) > 1:
+        rivals = [c for c in fitting if c not in self.followed]
+        if len(rivals) > 1 and _shares_trace(rivals[0], call) == _shares_trace(rivals[1], call):
             call.flags.add("ambiguous_thread")
         return fitting[0] if fitting else None
 
@@ -192,6 +197,10 @@ def _is_continuation(earlier: Call, call: Call, place: int) -> bool:
     return len(mine) == len(theirs) and all(
         a["role"] == b["role"] == "system" or same_message(a, b) for a, b in zip(mine, theirs, strict=True)
     )
+
+
+def _shares_trace(left: Call, right: Call) -> bool:
+    return left.spans[0].trace_id == right.spans[0].trace_id
 
 
 def _start_of_turn(messages: Sequence[Message], end: int) -> int:
