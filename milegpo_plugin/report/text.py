@@ -1,0 +1,79 @@
+"""Trace text as it may be shown: bounded in length, free of control and direction-override characters.
+
+Whatever an agent read or wrote is data. What is taken out stays visible as its code point.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, Final
+
+import orjson
+
+from milegpo_plugin.types import Action, Message
+
+_SHOWN_AS_IS: Final = frozenset("\n\t")
+_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cs", "Co"})
+_OVERRIDES: Final = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def clean(text: str, limit: int) -> str:
+    """At most ``limit`` characters of the text, with a note of how many more there are.
+
+    Control characters, lone surrogates and direction overrides become ``⟨U+…⟩``, so that they can
+    neither hide nor reorder what stands around them.
+    """
+    shown = "".join(_visible(character) for character in text[:limit].replace("\r\n", "\n"))
+    return shown if len(text) <= limit else f"{shown} … ({len(text) - limit:,} more characters)"
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text on one line, cut with an ellipsis."""
+    words = " ".join(clean(text[: 4 * limit], 4 * limit).split())
+    return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
+
+
+def action_text(action: Action) -> str:
+    """What the policy did: its tool calls as ``name(argument=value)``, else its text."""
+    calls = [f"{call.name}({_arguments(call.arguments)})" for call in action.tool_calls]
+    return ", ".join(calls) or action.text or "(no output)"
+
+
+def observation_text(messages: list[Message]) -> str:
+    """The new messages of a step, one after the other, each behind its role."""
+    return "\n\n".join(f"{message.get('role') or '?'}: {_content(message)}" for message in messages)
+
+
+def _visible(character: str) -> str:
+    if character in _SHOWN_AS_IS:
+        return character
+    if character in _OVERRIDES or unicodedata.category(character) in _HIDDEN_CATEGORIES:
+        return f"⟨U+{ord(character):04X}⟩"
+    return character
+
+
+def _arguments(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_json(value)}" for name, value in arguments.items())
+
+
+def _content(message: Message) -> str:
+    """Text of a message; parts of a multi-part message one after the other."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "\n".join(_part(part) for part in content)
+    calls = "\n".join(_json(call.get("function", call)) for call in message.get("tool_calls") or [])
+    return calls if content is None else content if isinstance(content, str) else _json(content)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    return (
+        part
+        if isinstance(part, str)
+        else f"[{part.get('type', 'part') if isinstance(part, dict) else 'part'}]"
+    )
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value, default=str).decode()
