@@ -276,7 +276,7 @@ def _shape(group: Group) -> None:
             shaped = config.stage != "graph"
             step = {
                 "state": source,
-                "graph_return": config.return_scale * config.graph_discount ** there["goal_distance"],
+                "graph_return": _graph_return(there["goal_distance"], config),
                 "delta_plus": max(up, 0.0) if shaped else 0.0,
                 "delta_minus": max(down, 0.0) if shaped else 0.0,
             }
@@ -284,6 +284,10 @@ def _shape(group: Group) -> None:
             step["shaped_return"] = step["graph_return"] + bonus
             rollout.append(step)
         group.steps.append(rollout)
+
+
+def _graph_return(distance: float, config: CreditConfig) -> float:
+    return 0.0 if math.isinf(distance) else config.return_scale * config.graph_discount**distance
 
 
 def _advantages(group: Group) -> None:

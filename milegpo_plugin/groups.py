@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from milegpo_plugin.config import CreditConfig, StateConfig
 from milegpo_plugin.errors import CreditError
-from milegpo_plugin.rewards import Rewards, is_failed, is_success, not_finite, settle_rewards
+from milegpo_plugin.outcomes import Rewards, is_failed, is_success, not_finite, settle_rewards
 from milegpo_plugin.states import StateKeys
 from milegpo_plugin.types import Skipped, Trajectory
 

@@ -118,9 +118,7 @@ class _Clock:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
-    def time(
-        self, name: str, work: Callable[[Unpack[Arguments]], Result], *args: Unpack[Arguments]
-    ) -> Result:
+    def time(self, name: str, work: Callable[[Unpack[Arguments]], Result], *args: *Arguments) -> Result:
         start = perf_counter()
         result = work(*args)
         self.seconds[name] = perf_counter() - start

@@ -112,7 +112,7 @@ def potential(graph: StateGraph, weight_N: Floats, decay: float) -> Floats:
     hub = len(weight_N)
     starts = np.flatnonzero(weight_N > 0)
     start_cost = 1.0 + np.log(weight_N[starts]) / np.log(decay)
-    cost = np.concatenate([np.ones(len(graph.source_E)), start_cost - start_cost.min(initial=0.0)])
+    cost = np.concatenate([np.ones(len(graph.source_E)), start_cost])
     tail = np.concatenate([graph.target_E, np.full(len(starts), hub)])
     head = np.concatenate([graph.source_E, starts])
     backward = csr_array((cost, (tail, head)), shape=(hub + 1, hub + 1))
