@@ -103,17 +103,20 @@ def credit(
     """Assign an advantage to every step of every rollout."""
     from milegpo_plugin.credit import assign_credit
     from milegpo_plugin.files import write_records
-    from milegpo_plugin.report import tables
+    from milegpo_plugin.report import advice, tables
 
     console = _console(plain)
     settings = _credit_config(estimator, stage, preset, config, success_threshold)
     found = _read(inputs, logs, task_attribute, rewards)
     result = assign_credit(found.trajectories, settings)
     records = list(result.node_records())
-    console.print(tables.metric_table(result.metrics()))
+    metrics = result.metrics()
+    console.print(tables.metric_table(metrics))
     for kind in ("milestone", "trap"):
         _print_if(console, tables.node_table(records, kind))
     _print_problems(console, found, result.skipped)
+    for warning in advice.credit_advice(metrics):
+        console.print(f"warning: {warning}", style="yellow", markup=False)
     for path, lines in ((output, result.step_records()), (nodes, records)):
         if path is not None:
             console.print(f"wrote {write_records(path, lines)} lines to {path}", highlight=False)

@@ -26,8 +26,8 @@ class TrainingProgress:
     """An observer that prints one row an iteration above a live bar.
 
     Use it as a context manager. ``success`` and ``return`` are means over the iteration's
-    rollouts, ``steps`` is model calls per rollout, ``credited`` the share of steps that start
-    in a state shared with another rollout of the group.
+    rollouts, ``steps`` is model calls per rollout, ``credited`` the share of steps whose
+    advantage has a part of their own.
     """
 
     def __init__(self, iterations: int, console: Console) -> None:
@@ -70,7 +70,7 @@ class TrainingProgress:
             percent(metrics.get("success")),
             decimal(metrics.get("return")),
             decimal(metrics.get("steps"), 1),
-            percent(metrics.get("credit/coverage")),
+            percent(metrics.get("credit/step_credit")),
             percent(metrics.get("validation/success")),
             f"{now - self._last:.0f}",
             self._left(now),

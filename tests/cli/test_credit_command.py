@@ -88,4 +88,4 @@ def test_a_rollout_without_reward_is_reported_and_its_credit_is_null(
 def test_a_group_of_one_gets_zero_and_a_warning(milegpo, write_lines, rollouts, tmp_path):
     done = milegpo("credit", write_lines("t.jsonl", rollouts[:1]), "-o", "credit.jsonl")
     assert [s["episode_advantage"] for s in lines(tmp_path / "credit.jsonl")] == [0, 0]
-    assert "one rollout" in done.stdout
+    assert "hold one rollout" in done.stdout

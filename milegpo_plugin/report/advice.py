@@ -1,0 +1,37 @@
+"""What to try when a batch gives the credit little to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+LOW_COVERAGE: Final = 0.3
+MOSTLY: Final = 0.5
+
+
+def credit_advice(metrics: Mapping[str, float]) -> list[str]:
+    """Warnings about a batch, each naming the option to try.
+
+    Args:
+        metrics: of :meth:`milegpo_plugin.credit.Credit.metrics`.
+    """
+    advice = []
+    groups, singletons = metrics["groups"], metrics["groups_of_one"]
+    if singletons:
+        advice.append(
+            f"{singletons:.0f} of {groups:.0f} groups hold one rollout and get no outcome advantage: "
+            "the task id must be shared by all rollouts of a task (--task-attribute NAME)"
+        )
+    if metrics["coverage"] < LOW_COVERAGE and singletons < MOSTLY * groups:
+        advice.append(
+            f"only {100 * metrics['coverage']:.0f}% of the steps start in a state that two rollouts share: "
+            "mask what differs between runs (states.masks), pick the state out of the prompt "
+            "(states.pattern), or merge similar texts (states.similarity) with --config"
+        )
+    silent = metrics["groups_without_signal"] - singletons
+    if silent > MOSTLY * groups:
+        advice.append(
+            f"{silent:.0f} of {groups:.0f} groups end all alike ({metrics['groups_rescued']:.0f} got step credit "
+            "all the same): use tasks of middling difficulty, or more rollouts a task"
+        )
+    return advice
