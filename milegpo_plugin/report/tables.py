@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from milegpo_plugin.credit.diagnostics import Diagnostics
+from milegpo_plugin.credit.measures import Share
 from milegpo_plugin.flags import FLAGS
 from milegpo_plugin.report.progress import decimal, percent
 from milegpo_plugin.types import Skipped, Trajectory
@@ -76,6 +79,24 @@ def metric_table(metrics: Mapping[str, float]) -> Table:
     for name, value in metrics.items():
         table.add_row(name.replace("_", " "), f"{value:.4g}")
     return table
+
+
+def diagnostics_table(figures: Diagnostics) -> Table:
+    """The figures of method.md §8 with their counts; times in milliseconds."""
+    table = _table("diagnostic", "value", "counts")
+    table.add_row("coverage: steps from a state that two rollouts share", percent(figures.coverage), "")
+    table.add_row("ambiguity: branches that tie under goal distance", *_share(figures.ambiguity))
+    for stage, share in figures.tie_correction.items():
+        table.add_row(f"tied pairs that {stage} ranks as their outcomes", *_share(share))
+    for name, count in {**asdict(figures.support), **asdict(figures.evidence)}.items():
+        table.add_row(f"milestone candidates: {name.replace('_', ' ')}", str(count), "")
+    for name, seconds in figures.seconds.items():
+        table.add_row(f"time: {name}", f"{1000 * seconds:.1f} ms", "")
+    return table
+
+
+def _share(share: Share) -> tuple[str, str]:
+    return percent(share.value), f"{share.part} of {share.whole}"
 
 
 def node_table(nodes: Iterable[Mapping[str, Any]], kind: str) -> Table | None:

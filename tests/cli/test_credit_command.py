@@ -89,3 +89,11 @@ def test_a_group_of_one_gets_zero_and_a_warning(milegpo, write_lines, rollouts, 
     done = milegpo("credit", write_lines("t.jsonl", rollouts[:1]), "-o", "credit.jsonl")
     assert [s["episode_advantage"] for s in lines(tmp_path / "credit.jsonl")] == [0, 0]
     assert "hold one rollout" in done.stdout
+
+
+def test_diagnose_prints_and_writes_the_figures(milegpo, write_lines, rollouts):
+    done = milegpo("diagnose", write_lines("t.jsonl", rollouts), "-o", "-")
+    figures = json.loads(done.stdout)
+    assert figures["rollouts"] == 2
+    assert figures["coverage"] == 0.5
+    assert "coverage" in done.stderr
