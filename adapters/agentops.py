@@ -13,12 +13,11 @@ from typing_extensions import override
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanTree, ToolRun
-from milegpo_plugin.adapters.flat import PLAIN_KEYS, completion_fields, flat_messages, flat_tool_calls
+from milegpo_plugin.adapters.flat import PLAIN_KEYS, flat_messages, flat_tool_calls
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
 from milegpo_plugin.adapters.values import (
     as_count,
     as_integers,
-    as_name,
     as_text,
     first_text,
     logprob_values,
@@ -26,6 +25,7 @@ from milegpo_plugin.adapters.values import (
 )
 from milegpo_plugin.types import JSON, Message, Span
 
+_COMPLETION: Final = semconv.COMPLETION + "0."
 _SCOPE_KINDS: Final = frozenset({"session", "agent", "workflow", "chain", "team", "crew"})
 
 
@@ -53,15 +53,14 @@ class AgentOps(Dialect):
             return None
         attributes = span.attributes
         messages = flat_messages(attributes, semconv.PROMPT)
-        completion = completion_fields(attributes)
         return ModelCall(
             span=span,
             messages=messages,
             first_index=messages.first_index,
-            reply=_reply(completion, tree.children(span)),
+            reply=_reply(attributes, tree.children(span)),
             response_id=first_text(attributes, semconv.RESPONSE_ID),
             model=first_text(attributes, semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL),
-            finish_reason=as_name(completion.get("finish_reason")),
+            finish_reason=first_text(attributes, _COMPLETION + "finish_reason"),
             prompt_token_ids=as_integers(attributes.get(semconv.AGL_PROMPT_TOKEN_IDS)),
             response_token_ids=as_integers(attributes.get(semconv.AGL_RESPONSE_TOKEN_IDS)),
             logprobs=logprob_values(attributes.get(semconv.AGL_LOGPROBS)),
@@ -94,9 +93,9 @@ class AgentOps(Dialect):
         return AgentScope(span=span, name=name)
 
 
-def _reply(fields: Mapping[str, JSON], children: Iterable[Span]) -> Message | None:
+def _reply(attributes: Mapping[str, JSON], children: Iterable[Span]) -> Message | None:
     """The completion with the tool calls of the child spans, in the order of their start."""
-    calls = flat_tool_calls(fields, "tool_calls.", PLAIN_KEYS) or [
+    calls = [
         chat_tool_call(
             child.attributes[semconv.AGENTOPS_TOOL_CALL_ID],
             child.attributes.get(semconv.AGENTOPS_TOOL_NAME),
@@ -104,10 +103,10 @@ def _reply(fields: Mapping[str, JSON], children: Iterable[Span]) -> Message | No
         )
         for child in children
         if semconv.AGENTOPS_TOOL_CALL_ID in child.attributes
-    ]
-    if not fields and not calls:
+    ] or flat_tool_calls(attributes, _COMPLETION + "tool_calls.", PLAIN_KEYS)
+    if not calls and not any(_COMPLETION + key in attributes for key in ("role", "content", "finish_reason")):
         return None
-    return chat_message("assistant", fields.get("content"), tool_calls=calls)
+    return chat_message("assistant", attributes.get(_COMPLETION + "content"), tool_calls=calls)
 
 
 def _tool_output(value: JSON) -> str | None:

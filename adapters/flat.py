@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, overload
 
-from milegpo_plugin import semconv
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
 from milegpo_plugin.adapters.values import indexed
 from milegpo_plugin.types import JSON, Message
@@ -52,7 +51,7 @@ class FlatMessages(Sequence[Message]):
         return message
 
 
-def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
+def flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
     """The complete messages under ``prefix``, up to the newest.
 
     A message is complete when it has a role: the role is written first, so it is evicted first.
@@ -61,29 +60,23 @@ def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
     return FlatMessages(first, last, lambda number: _read_message(attributes, f"{prefix}{number}."))
 
 
-def completion_fields(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The fields of the first completion; a span has at most one that was acted upon."""
-    prefix = semconv.COMPLETION + "0."
-    return {key[len(prefix) :]: value for key, value in attributes.items() if key.startswith(prefix)}
+def message_range(attributes: dict[str, JSON], prefix: str, role: str) -> tuple[int, int]:
+    """The first and the last index of the run of roles that has the newest; (0, -1) for none.
 
-
-def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
-    """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
+    Keys stand in the order of writing, so the newest role is found from the end; a store that
+    sorts its keys only costs a few more look-ups.
+    """
     start, end = len(prefix), -len(role)
-    numbers = sorted(
-        [
-            int(key[start:end])
-            for key in attributes
-            if key.endswith(role) and _is_number(key, prefix, start, end)
-        ]
-    )
-    if not numbers:
-        return 0, -1
-    first = last = numbers[-1]
-    for number in reversed(numbers[:-1]):
-        if number != first - 1:
+    for key in reversed(attributes):
+        if key.endswith(role) and key.startswith(prefix) and key[start:end].isdecimal():
+            first = last = int(key[start:end])
             break
-        first = number
+    else:
+        return 0, -1
+    while f"{prefix}{last + 1}{role}" in attributes:
+        last += 1
+    while f"{prefix}{first - 1}{role}" in attributes:
+        first -= 1
     return first, last
 
 
@@ -101,10 +94,6 @@ def _dense_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> li
         base = f"{prefix}{len(calls)}."
         calls.append(chat_tool_call(*(fields.get(base + key) for key in names)))
     return calls
-
-
-def _is_number(key: str, prefix: str, start: int, end: int) -> bool:
-    return key.startswith(prefix) and key[start:end].isdecimal()
 
 
 def _read_message(attributes: Mapping[str, JSON], base: str) -> Message:

@@ -92,7 +92,7 @@ class OpenInferenceDialect(Dialect):
         return first_text(span.attributes, semconv.OI_AGENT_NAME)
 
 
-def read_flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
+def read_flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
     """The complete messages under ``prefix``, up to the newest."""
     first, last = message_range(attributes, prefix, ".message.role")
     return FlatMessages(first, last, lambda number: _message(attributes, f"{prefix}{number}.message."))

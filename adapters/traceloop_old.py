@@ -9,6 +9,7 @@ of the message before it. A failed call has no span at all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from typing_extensions import override
 
@@ -17,19 +18,19 @@ from milegpo_plugin.adapters.base import Dialect, ModelCall, SpanTree
 from milegpo_plugin.adapters.flat import (
     PLAIN_KEYS,
     FlatMessages,
-    completion_fields,
     flat_messages,
     flat_tool_calls,
 )
 from milegpo_plugin.adapters.genai import is_stream, span_finish_reason
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
-from milegpo_plugin.adapters.values import as_count, as_name, first_text
+from milegpo_plugin.adapters.values import as_count, first_text
 from milegpo_plugin.types import JSON, Message, Span
 
-_OWN_KEYS = (
-    semconv.COMPLETION + "0.role",
-    semconv.COMPLETION + "0.finish_reason",
-    semconv.COMPLETION + "0.content",
+_COMPLETION: Final = semconv.COMPLETION + "0."
+_OWN_KEYS: Final = (
+    _COMPLETION + "role",
+    _COMPLETION + "finish_reason",
+    _COMPLETION + "content",
     semconv.PROMPT + "0.role",
 )
 
@@ -48,32 +49,33 @@ class TraceloopOld(Dialect):
     def read_call(self, span: Span, tree: SpanTree) -> ModelCall | None:
         attributes = span.attributes
         messages = flat_messages(attributes, semconv.PROMPT)
-        completion = completion_fields(attributes)
         response_id = first_text(attributes, semconv.RESPONSE_ID)
         streamed = response_id is None and is_stream(attributes)
         return ModelCall(
             span=span,
             messages=_without_repeated_content(messages),
             first_index=messages.first_index,
-            reply=_reply(completion),
+            reply=_reply(attributes),
             response_id=response_id,
             conversation_id=first_text(attributes, semconv.CONVERSATION_ID, semconv.SESSION_ID),
             model=first_text(attributes, semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL),
             agent=first_text(attributes, semconv.AGENT_NAME),
-            finish_reason=as_name(completion.get("finish_reason")) or span_finish_reason(attributes),
+            finish_reason=first_text(attributes, _COMPLETION + "finish_reason")
+            or span_finish_reason(attributes),
             prompt_tokens=as_count(attributes.get(semconv.PROMPT_TOKENS)),
             response_tokens=as_count(attributes.get(semconv.COMPLETION_TOKENS)),
             flags=frozenset({"stream_without_ids"} if streamed else ()),
         )
 
 
-def _reply(fields: Mapping[str, JSON]) -> Message | None:
-    if not fields:
+def _reply(attributes: Mapping[str, JSON]) -> Message | None:
+    calls = flat_tool_calls(attributes, _COMPLETION + "tool_calls.", PLAIN_KEYS)
+    name = attributes.get(_COMPLETION + "function_call.name")
+    if name and not calls:
+        calls = [chat_tool_call(None, name, attributes.get(_COMPLETION + "function_call.arguments"))]
+    if not calls and not any(key in attributes for key in _OWN_KEYS[:3]):
         return None
-    calls = flat_tool_calls(fields, "tool_calls.", PLAIN_KEYS)
-    if not calls and fields.get("function_call.name"):
-        calls = [chat_tool_call(None, fields["function_call.name"], fields.get("function_call.arguments"))]
-    return chat_message("assistant", fields.get("content"), tool_calls=calls)
+    return chat_message("assistant", attributes.get(_COMPLETION + "content"), tool_calls=calls)
 
 
 def _without_repeated_content(messages: FlatMessages) -> Sequence[Message]:

@@ -77,7 +77,7 @@ def as_integers(value: JSON) -> list[int] | None:
     items = parse_repr(value)
     if not isinstance(items, Sequence) or isinstance(items, str) or not items:
         return None
-    return list(items) if all(type(item) is int for item in items) else None
+    return list(items) if set(map(type, items)) == {int} else None
 
 
 def as_count(value: JSON) -> int | None:

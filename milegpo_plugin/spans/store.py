@@ -16,6 +16,7 @@ from milegpo_plugin.types import JSON, Span, SpanEvent, SpanLink
 _SECOND_NS: Final = 1_000_000_000
 _NANOSECONDS_FROM: Final = 1e12
 """A time above this is in nanoseconds already (as seconds it would be the year 33658)."""
+_NO_FIELDS: Final[Mapping[str, Any]] = {}
 
 
 def spans_from_store(records: Iterable[Any]) -> list[Span]:
@@ -35,30 +36,33 @@ def is_flat_span(document: JSON) -> bool:
 
 
 def span_from_record(record: Any) -> Span:
-    """One flat record as a span."""
-    context = _get(record, "context")
-    attributes = dict(_get(record, "attributes") or {})
-    resource = dict(_get(_get(record, "resource"), "attributes") or {})
-    rollout_id, attempt_id = platform_ids(attributes, resource)
-    status = _get(record, "status")
+    """One flat record as a span. Its attributes are kept, not copied."""
+    fields = _fields(record)
+    context = _fields(fields.get("context"))
+    status = _fields(fields.get("status"))
+    attributes = fields.get("attributes") or {}
+    resource = _fields(fields.get("resource")).get("attributes") or {}
+    rollout_id, attempt_id = fields.get("rollout_id"), fields.get("attempt_id")
+    if rollout_id is None:
+        rollout_id, attempt_id = platform_ids(attributes, resource)
     return Span(
-        trace_id=_hex(_get(record, "trace_id") or _get(context, "trace_id")),
-        span_id=_hex(_get(record, "span_id") or _get(context, "span_id")),
-        parent_id=_hex(_get(record, "parent_id")) or None,
-        name=_get(record, "name") or "",
-        start_ns=nanoseconds(_get(record, "start_time")),
-        end_ns=nanoseconds(_get(record, "end_time")),
-        kind=span_kind(_get(record, "kind")),
-        scope=_get(_get(record, "instrumentation_scope"), "name") or "",
-        status=span_status(_get(status, "status_code")),
-        status_message=_get(status, "description") or "",
-        attributes=attributes,
-        events=tuple(_event(event) for event in _get(record, "events") or ()),
-        links=tuple(_link(link) for link in _get(record, "links") or ()),
-        resource=resource,
-        rollout_id=_get(record, "rollout_id") or rollout_id,
-        attempt_id=_get(record, "attempt_id") or attempt_id,
-        sequence_id=_get(record, "sequence_id"),
+        trace_id=_hex(fields.get("trace_id") or context.get("trace_id")),
+        span_id=_hex(fields.get("span_id") or context.get("span_id")),
+        parent_id=_hex(fields.get("parent_id")) or None,
+        name=fields.get("name") or "",
+        start_ns=nanoseconds(fields.get("start_time")),
+        end_ns=nanoseconds(fields.get("end_time")),
+        kind=span_kind(fields.get("kind")),
+        scope=_fields(fields.get("instrumentation_scope")).get("name") or "",
+        status=span_status(status.get("status_code")),
+        status_message=status.get("description") or "",
+        attributes=attributes if isinstance(attributes, dict) else dict(attributes),
+        events=tuple(map(_event, fields.get("events") or ())),
+        links=tuple(map(_link, fields.get("links") or ())),
+        resource=resource if isinstance(resource, dict) else dict(resource),
+        rollout_id=rollout_id,
+        attempt_id=attempt_id,
+        sequence_id=fields.get("sequence_id"),
     )
 
 
@@ -76,17 +80,17 @@ def nanoseconds(time: float | int | str | None) -> int:
 
 
 def _event(event: Any) -> SpanEvent:
+    fields = _fields(event)
     return SpanEvent(
-        _get(event, "name") or "",
-        nanoseconds(_get(event, "timestamp")),
-        dict(_get(event, "attributes") or {}),
+        fields.get("name") or "", nanoseconds(fields.get("timestamp")), dict(fields.get("attributes") or {})
     )
 
 
 def _link(link: Any) -> SpanLink:
-    context = _get(link, "context")
+    fields = _fields(link)
+    context = _fields(fields.get("context"))
     return SpanLink(
-        _hex(_get(context, "trace_id")), _hex(_get(context, "span_id")), dict(_get(link, "attributes") or {})
+        _hex(context.get("trace_id")), _hex(context.get("span_id")), dict(fields.get("attributes") or {})
     )
 
 
@@ -94,7 +98,11 @@ def _hex(text: str | None) -> str:
     return (text or "").removeprefix("0x").lower()
 
 
-def _get(owner: Any, name: str) -> Any:
-    if isinstance(owner, Mapping):
-        return owner.get(name)
-    return getattr(owner, name, None)
+def _fields(owner: Any) -> Mapping[str, Any]:
+    """The fields of a mapping, of an object, or of nothing; a pydantic object keeps extras apart."""
+    if owner is None:
+        return _NO_FIELDS
+    if isinstance(owner, dict):
+        return owner
+    extra = getattr(owner, "model_extra", None)
+    return {**vars(owner), **extra} if extra else vars(owner)

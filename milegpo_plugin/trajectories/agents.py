@@ -21,7 +21,7 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
     outside every scope belongs to the scope that encloses it in time, if there is just one chain.
     """
     if evidence.scopes:
-        chains = _Chains(evidence)
+        chains = _Chains(evidence, calls)
         for call in calls:
             call.scopes = next((chain for span in call.spans if (chain := chains.of(span))), ())
         _assign_by_time([call for call in calls if not call.scopes], evidence.scopes, chains)
@@ -30,12 +30,13 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
 
 
 class _Chains:
-    """The chain of scopes around any span."""
+    """The chain of scopes around a call or a scope."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, calls: Sequence[Call]) -> None:
         scopes = {(scope.span.trace_id, scope.span.span_id): scope for scope in evidence.scopes}
+        spans = [*(scope.span for scope in evidence.scopes), *(span for call in calls for span in call.spans)]
         self._nearest: Mapping[SpanKey, SpanKey | None] = nearest_ancestors(
-            evidence.tree, evidence.spans, scopes.keys()
+            evidence.tree, spans, scopes.keys()
         )
         self._scopes = scopes
         self._cache: dict[SpanKey, Chain] = {}

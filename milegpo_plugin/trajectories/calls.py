@@ -17,7 +17,7 @@ class Call:
     ``read`` is the best reading, ``spans`` are the spans of all its copies, outermost first.
     ``scopes`` are the runs of agents around it, innermost first. ``predecessor`` is the call whose
     conversation it goes on with; ``missing_turns`` counts the assistant turns between the two that
-    nobody recorded.
+    nobody recorded. ``input_end`` is the number of messages of the request, evicted ones included.
     """
 
     read: ModelCall
@@ -29,11 +29,10 @@ class Call:
     predecessor: Call | None = None
     missing_turns: int = 0
     flags: set[str] = field(default_factory=set)
+    input_end: int = field(init=False)
 
-    @property
-    def input_end(self) -> int:
-        """The number of messages of the request, evicted ones included."""
-        return self.read.first_index + len(self.read.messages)
+    def __post_init__(self) -> None:
+        self.input_end = self.read.first_index + len(self.read.messages)
 
 
 def call_order(call: Call) -> tuple[int, int, str, str]:

@@ -178,39 +178,39 @@ def _output_text(reply: Message | None) -> Hashable | None:
 
 def _merge(copies: Sequence[Reading], tree: SpanTree) -> Call:
     """One call of all its copies: structure from the outermost, content from the fullest."""
-    outer_first = sorted((reading.call for reading in copies), key=lambda call: time_order(call.span))
-    if len(outer_first) == 1:
-        read = outer_first[0]
-        return Call(read, [read.span], read.span.start_ns, read.span.end_ns, flags=set(read.flags))
-    depth = {id(call): sum(1 for _ in tree.ancestors(call.span)) for call in outer_first}
-    ranked = sorted(outer_first, key=lambda call: (_rank(call), depth[id(call)]), reverse=True)
+    outer_first = sorted(copies, key=lambda copy: time_order(copy.call.span))
+    spans = [copy.call.span for copy in outer_first]
+    end_ns = max(span.end_ns for span in spans)
+    if len(copies) == 1:
+        return Call(copies[0].call, spans, spans[0].start_ns, end_ns, flags=set(copies[0].flags))
+    ranked = sorted(outer_first, key=lambda copy: _rank(copy, tree), reverse=True)
     best = ranked[0]
     filled: dict[str, Any] = {name: _first(ranked, name) for name in _FILLED}
     filled |= {name: _first(outer_first, name) for name in ("agent", "conversation_id")}
-    span = best.span if best.response_token_ids else outer_first[0].span
-    read = replace(best, span=span, **filled)
-    spans = [call.span for call in outer_first]
-    end = max(call.span.end_ns for call in outer_first)
-    return Call(read, spans, spans[0].start_ns, end, flags=set(_open_flags(best, read)))
+    span = best.call.span if best.call.response_token_ids else spans[0]
+    read = replace(best.call, span=span, **filled)
+    return Call(read, spans, spans[0].start_ns, end_ns, flags=set(_open_flags(best, read)))
 
 
-def _rank(call: ModelCall) -> tuple[bool, bool, bool, bool, bool, bool]:
+def _rank(copy: Reading, tree: SpanTree) -> tuple[bool, bool, bool, bool, bool, bool, int]:
     """How much a copy says; the deeper one wins a tie, being closer to the wire."""
+    call = copy.call
     return (
         call.reply is not None,
         bool(call.prompt_token_ids and call.response_token_ids),
         bool(call.messages),
-        "dropped_attributes" not in call.flags,
-        "truncated_json" not in call.flags,
+        "dropped_attributes" not in copy.flags,
+        "truncated_json" not in copy.flags,
         bool(call.reply and (not tool_names(call.reply) or tool_call_ids(call.reply))),
+        sum(1 for _ in tree.ancestors(call.span)),
     )
 
 
-def _first(calls: Iterable[ModelCall], name: str) -> Any:
-    return next((value for call in calls if (value := getattr(call, name)) is not None), None)
+def _first(copies: Iterable[Reading], name: str) -> Any:
+    return next((value for copy in copies if (value := getattr(copy.call, name)) is not None), None)
 
 
-def _open_flags(best: ModelCall, read: ModelCall) -> Iterator[str]:
+def _open_flags(best: Reading, read: ModelCall) -> Iterator[str]:
     """The best copy's flags, but for those that another copy made good."""
     for flag in best.flags:
         if flag == "stream_without_ids" and read.response_id:

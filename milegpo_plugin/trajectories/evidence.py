@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from milegpo_plugin import semconv
@@ -26,10 +26,11 @@ _PENDING: Final = "pending_span"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One span read as a model call, and the name of the dialect that read it."""
+    """One span read as a model call, the name of the dialect that read it, and its flags."""
 
     call: ModelCall
     dialect: str
+    flags: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ def _read_span(span: Span, evidence: Evidence) -> None:
         return
     call = dialect.read_call(span, evidence.tree)
     if call is not None:
-        evidence.readings.append(Reading(_with_flags(call), dialect.name))
+        evidence.readings.append(Reading(call, dialect.name, _flags(call)))
         evidence.counts["model_calls"] += 1
     _read_structure(span, dialect, evidence)
 
@@ -107,18 +108,18 @@ def _read_structure(span: Span, dialect: Dialect, evidence: Evidence) -> None:
         evidence.scopes.append(scope)
 
 
-def _with_flags(call: ModelCall) -> ModelCall:
-    """Add the flags that do not depend on the dialect."""
-    flags = set(call.flags)
+def _flags(call: ModelCall) -> frozenset[str]:
+    """The dialect's flags and those that do not depend on the dialect."""
+    flags = []
     if call.span.dropped_attributes or call.first_index:
-        flags.add("dropped_attributes")
+        flags.append("dropped_attributes")
     if call.reply is None:
-        flags.add("missing_completion")
+        flags.append("missing_completion")
     if call.span.status == "ERROR":
-        flags.add("error_status")
+        flags.append("error_status")
     if _counts_differ(call):
-        flags.add("token_count_mismatch")
-    return call if flags == call.flags else replace(call, flags=frozenset(flags))
+        flags.append("token_count_mismatch")
+    return call.flags.union(flags) if flags else call.flags
 
 
 def _counts_differ(call: ModelCall) -> bool:

@@ -57,6 +57,8 @@ class Reconstruction:
 
 def fits(name: str | None, patterns: Sequence[str]) -> bool:
     """Whether ``name`` passes the patterns; an unknown name passes only if none includes."""
+    if not patterns:
+        return True
     excluding = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     including = [pattern for pattern in patterns if not pattern.startswith("!")]
     if name is None:

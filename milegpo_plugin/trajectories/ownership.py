@@ -82,7 +82,8 @@ class _Owners:
         self._tool_call: dict[str, Rollout | None] = {}
         for rollout in rollouts:
             self._index(rollout)
-        self._nearest = nearest_ancestors(evidence.tree, evidence.spans, self._anchors.keys())
+        others = (span for span in evidence.spans if span.rollout_id is None)
+        self._nearest = nearest_ancestors(evidence.tree, others, self._anchors.keys())
 
     def of_span(self, span: Span) -> Rollout | None:
         """By platform ids, by the call or agent at or above the span, else by the trace.

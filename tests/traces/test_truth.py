@@ -141,7 +141,7 @@ def test_token_ids_are_those_of_the_capture(capture, rollout, traces):
     if not capture.tokens:
         assert recorded == [(None, None, None)] * len(rollout.steps)
         return
-    file = traces / (capture.name if capture.name.endswith("l") else f"{capture.name}.otlp.jsonl")
+    file = traces / (capture.name if capture.name.endswith(".jsonl") else f"{capture.name}.otlp.jsonl")
     text = file.read_text(encoding="utf-8").replace(" ", "")
     for prompt, response, logprobs in recorded:
         assert is_written(prompt, text)
