@@ -10,17 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from milegpo_plugin.agl.verl.algorithm import MileGPO
     from milegpo_plugin.config import CreditConfig
     from milegpo_plugin.credit import assign_credit
     from milegpo_plugin.local.algorithm import LocalMileGPO
     from milegpo_plugin.types import Trajectory
 
 __version__ = "0.1.0"
-__all__ = ["CreditConfig", "LocalMileGPO", "Trajectory", "assign_credit"]
+__all__ = ["CreditConfig", "LocalMileGPO", "MileGPO", "Trajectory", "assign_credit"]
 
 _HOMES: Final[dict[str, str]] = {
     "CreditConfig": "milegpo_plugin.config",
     "LocalMileGPO": "milegpo_plugin.local.algorithm",
+    "MileGPO": "milegpo_plugin.agl.verl.algorithm",
     "Trajectory": "milegpo_plugin.types",
     "assign_credit": "milegpo_plugin.credit",
 }

@@ -17,6 +17,8 @@ from milegpo_plugin.types import Skipped, Trajectory
 
 FINISHED: Final = ("succeeded", "failed", "cancelled")
 POLL_SECONDS: Final = 0.2
+TASK_FLAGS: Final = frozenset({"task_from_message", "no_task"})
+"""Doubts about the task that the platform's own task id settles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,14 @@ class RolloutClient:
         agent_seconds = 0.0
         for rollout_id, task in queued.items():
             spans = await self._store.query_spans(rollout_id)
-            trajectory, problems = self._rebuild(rollout_id, task, finished.get(rollout_id), spans)
+            rollout = finished.get(rollout_id)
+            trajectory, problems = rebuild_rollout(
+                self._adapter,
+                rollout_id,
+                task_id=task.task_id,
+                status="unfinished" if rollout is None else rollout.status,
+                spans=spans,
+            )
             trajectories.append(trajectory)
             skipped.extend(problems)
             agent_seconds += _duration(spans)
@@ -117,18 +126,23 @@ class RolloutClient:
                 return {rollout.rollout_id: rollout for rollout in rollouts}
             await asyncio.sleep(POLL_SECONDS)
 
-    def _rebuild(
-        self, rollout_id: str, task: Task, rollout: Rollout | None, spans: Sequence[Span]
-    ) -> tuple[Trajectory, list[Skipped]]:
-        rebuilt = self._adapter.adapt(spans)
-        status = "unfinished" if rollout is None else rollout.status
-        problems = [Skipped("rollout", rollout_id, reason) for reason in _reasons(status, spans)]
-        found = next((t for t in rebuilt.trajectories if t.rollout_id == rollout_id), None)
-        if found is None:
-            found = Trajectory(task_id=task.task_id, rollout_id=rollout_id, flags=["no_model_call"])
-            problems.append(Skipped("rollout", rollout_id, "no model call was traced"))
-        flags = found.flags if status == "succeeded" else [*found.flags, "failed"]
-        return found.model_copy(update={"task_id": task.task_id, "flags": flags}), problems
+
+def rebuild_rollout(
+    adapter: TrajectoryAdapter, rollout_id: str, *, task_id: str, status: str, spans: Sequence[Span]
+) -> tuple[Trajectory, list[Skipped]]:
+    """The trajectory of one rollout of the platform, and why it is not a plain success.
+
+    A rollout without a traced model call gives a trajectory without steps. ``task_id`` is the
+    platform's; so is ``status``, where everything but ``succeeded`` makes it a failed rollout.
+    """
+    found = next((t for t in adapter.adapt(spans).trajectories if t.rollout_id == rollout_id), None)
+    reasons = _reasons(status, spans)
+    if found is None:
+        found = Trajectory(task_id=task_id, rollout_id=rollout_id, flags=["no_model_call"])
+        reasons += ["no model call was traced"] if spans else []
+    flags = set(found.flags) - TASK_FLAGS | (set() if status == "succeeded" else {"failed"})
+    problems = [Skipped("rollout", rollout_id, reason) for reason in reasons]
+    return found.model_copy(update={"task_id": task_id, "flags": sorted(flags)}), problems
 
 
 def _duration(spans: Sequence[Span]) -> float:
