@@ -187,16 +187,20 @@ def _merge(copies: Sequence[Reading], tree: SpanTree) -> Call:
     best = ranked[0]
     filled: dict[str, Any] = {name: _first(ranked, name) for name in _FILLED}
     filled |= {name: _first(outer_first, name) for name in ("agent", "conversation_id")}
-    span = best.call.span if best.call.response_token_ids else spans[0]
+    span = next((copy.call.span for copy in ranked if copy.call.response_token_ids), spans[0])
     read = replace(best.call, span=span, **filled)
     return Call(read, spans, spans[0].start_ns, end_ns, flags=set(_open_flags(best, read)))
 
 
-def _rank(copy: Reading, tree: SpanTree) -> tuple[bool, bool, bool, bool, bool, bool, int]:
-    """How much a copy says; the deeper one wins a tie, being closer to the wire."""
+def _rank(copy: Reading, tree: SpanTree) -> tuple[int, ...]:
+    """How much a copy says; the deeper one wins a tie, being closer to the wire.
+
+    Some frameworks send the results of tools as user turns: their own copy tells what they are.
+    """
     call = copy.call
     return (
         call.reply is not None,
+        bool(call.messages and call.messages[-1]["role"] == "tool"),
         bool(call.prompt_token_ids and call.response_token_ids),
         bool(call.messages),
         "dropped_attributes" not in copy.flags,

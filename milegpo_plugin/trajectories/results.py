@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from milegpo_plugin.adapters import ToolRun
-from milegpo_plugin.adapters.messages import chat_message
+from milegpo_plugin.adapters.messages import chat_message, message_text
 from milegpo_plugin.adapters.values import parse_arguments
 from milegpo_plugin.trajectories.calls import Call
 from milegpo_plugin.types import JSON, Message
@@ -46,6 +46,24 @@ def result_messages(call: Call, answers: Answers) -> list[Message]:
         if run is not None and run.result is not None:
             messages.append(chat_message("tool", run.result, tool_call_id=asked["id"]))
     return messages
+
+
+def split_joined_results(observation: list[Message], call: Call, answers: Answers) -> list[Message]:
+    """One message that joins the results of several calls, as one for each, where their runs tell."""
+    results = [message for message in observation if message["role"] == "tool"]
+    apart = result_messages(call, answers)
+    if len(results) != 1 or len(apart) < 2 or len(apart) < len(_tool_calls(call)):
+        return observation
+    left = message_text(results[0]) or ""
+    for text in sorted((str(message["content"]).strip() for message in apart), key=len, reverse=True):
+        before, found, after = left.partition(text)
+        if not found:
+            return observation
+        left = f"{before}\n{after}"
+    if left.strip():
+        return observation
+    place = observation.index(results[0])
+    return [*observation[:place], *apart, *observation[place + 1 :]]
 
 
 def _tool_calls(call: Call) -> Sequence[Mapping[str, JSON]]:

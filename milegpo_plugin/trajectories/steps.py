@@ -9,7 +9,7 @@ from milegpo_plugin.adapters.messages import message_text, read_action
 from milegpo_plugin.adapters.values import UNPARSED_ARGUMENTS
 from milegpo_plugin.trajectories.calls import Call, same_message
 from milegpo_plugin.trajectories.observations import join_tool_results, new_messages, recover_reply
-from milegpo_plugin.trajectories.results import Answers, result_messages
+from milegpo_plugin.trajectories.results import Answers, result_messages, split_joined_results
 from milegpo_plugin.types import Message, Skipped, Step
 
 
@@ -48,6 +48,7 @@ def observe(calls: Sequence[Call], answers: Answers) -> dict[Call, list[Message]
     for call in calls:
         observation = new_messages(call)
         if call.predecessor is not None:
+            observation = split_joined_results(observation, call.predecessor, answers)
             observation = join_tool_results(observation, call.predecessor.read.reply)
             observation = observation or result_messages(call.predecessor, answers)
             if _has_more_results(observation, call.predecessor):

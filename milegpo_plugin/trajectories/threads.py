@@ -75,6 +75,7 @@ class _Threads:
     by_response: dict[str, Call] = field(default_factory=dict)
     by_tool_call: defaultdict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
     by_text: defaultdict[tuple[str, int], list[Call]] = field(default_factory=lambda: defaultdict(list))
+    by_place: defaultdict[tuple[str, int], list[Call]] = field(default_factory=lambda: defaultdict(list))
     unanswered: defaultdict[int, list[Call]] = field(default_factory=lambda: defaultdict(list))
     root: dict[Call, Call] = field(default_factory=dict)
     tail: dict[Call, Call] = field(default_factory=dict)
@@ -89,6 +90,9 @@ class _Threads:
         previous = call.read.previous_response_id
         if previous is not None and previous in self.by_response:
             return _Link(self.by_response[previous], 0)
+        dropped = self._dropped_turn(call)
+        if dropped is not None:
+            return _Link(dropped, 0)
         unknown = 0
         messages = call.read.messages
         place = len(messages) - 1
@@ -120,6 +124,7 @@ class _Threads:
 
     def _index(self, call: Call) -> None:
         reply = call.read.reply
+        self.by_place[call.spans[0].trace_id, call.input_end].append(call)
         if call.read.response_id is not None:
             self.by_response.setdefault(call.read.response_id, call)
         if reply is None:
@@ -129,6 +134,21 @@ class _Threads:
             self.by_tool_call[call_id].append(call)
         text = message_text(reply)
         self.by_text[text or "", call.input_end].append(call)
+
+    def _dropped_turn(self, call: Call) -> Call | None:
+        """The latest call of the trace whose request ends among the last messages of ``call``.
+
+        Its own answer is not in the history: some agents drop a turn that failed.
+        """
+        messages, trace_id = call.read.messages, call.spans[0].trace_id
+        for place in range(len(messages) - 1, 0, -1):
+            if messages[place]["role"] == "assistant" or messages[place - 1]["role"] == "assistant":
+                return None
+            candidates = self.by_place.get((trace_id, call.read.first_index + place), ())
+            found = self._choose(candidates, call, place, exact=True)
+            if found is not None:
+                return None if found in self.followed else found
+        return None
 
     def _owner_of_result(self, call: Call, message: Message, place: int) -> Call | None:
         """The call that asked for this tool result."""
