@@ -11,14 +11,22 @@ from typing import Final
 from milegpo_plugin.adapters.agentlightning import AgentLightning
 from milegpo_plugin.adapters.agentops import AgentOps
 from milegpo_plugin.adapters.agl_events import AglEvents, Declared, read_declared
+from milegpo_plugin.adapters.autogen import AutoGen
 from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanKey, SpanTree, ToolRun
 from milegpo_plugin.adapters.genai_any import GenAIAny
 from milegpo_plugin.adapters.genai_langchain import GenAILangChain
 from milegpo_plugin.adapters.genai_openai import GenAIOpenAI
 from milegpo_plugin.adapters.genai_openai_agents import GenAIOpenAIAgents
 from milegpo_plugin.adapters.litellm import LiteLLMRaw, LiteLLMRequest
+from milegpo_plugin.adapters.mcp import MCP
 from milegpo_plugin.adapters.openai_v2 import OpenAIV2
+from milegpo_plugin.adapters.openinference_any import OpenInferenceAny
+from milegpo_plugin.adapters.openinference_crewai import OpenInferenceCrewAI
+from milegpo_plugin.adapters.openinference_langchain import OpenInferenceLangChain
+from milegpo_plugin.adapters.openinference_litellm import OpenInferenceLiteLLM
 from milegpo_plugin.adapters.openinference_openai import OpenInferenceOpenAI
+from milegpo_plugin.adapters.openinference_openai_agents import OpenInferenceOpenAIAgents
+from milegpo_plugin.adapters.openinference_smolagents import OpenInferenceSmolagents
 from milegpo_plugin.adapters.pydantic_ai import PydanticAI
 from milegpo_plugin.adapters.rewards import RewardSignal, read_rewards
 from milegpo_plugin.adapters.traceloop_langchain import TraceloopLangChain
@@ -46,6 +54,13 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     AgentLightning(),
     AgentOps(),
     OpenInferenceOpenAI(),
+    OpenInferenceLangChain(),
+    OpenInferenceOpenAIAgents(),
+    OpenInferenceSmolagents(),
+    OpenInferenceLiteLLM(),
+    OpenInferenceCrewAI(),
+    MCP(),
+    AutoGen(),
     LiteLLMRequest(),
     LiteLLMRaw(),
     TraceloopOpenAI(),
@@ -55,6 +70,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     GenAILangChain(),
     GenAIOpenAIAgents(),
     PydanticAI(),
+    OpenInferenceAny(),
     GenAIAny(),
     TraceloopOld(),
 )

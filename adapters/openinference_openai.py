@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing_extensions import override
 
-from milegpo_plugin.adapters.openinference import OpenInferenceDialect
+from milegpo_plugin.adapters.openinference import OpenInferenceDialect, is_from
 from milegpo_plugin.types import Span
 
 
@@ -20,7 +20,7 @@ class OpenInferenceOpenAI(OpenInferenceDialect):
     @override
     def recognises(self, span: Span) -> bool:
         """By the scope; without one (store spans) by the names of its spans."""
-        return span.scope == "openinference.instrumentation.openai" or (
+        return is_from(span, "openai") or (
             not span.scope
             and self.is_call(span)
             and span.name in ("ChatCompletion", "Response", "Completion")

@@ -97,8 +97,14 @@ OI_FINISH_REASON: Final = "llm.finish_reason"
 OI_PROMPT_TOKENS: Final = "llm.token_count.prompt"
 OI_COMPLETION_TOKENS: Final = "llm.token_count.completion"
 OI_REDACTED: Final = "__REDACTED__"
+OI_JS_SCOPE: Final = "@arizeai/openinference-instrumentation-"
+OI_LLM_SYSTEM: Final = "llm.system"
 OI_TOOL_NAME: Final = "tool.name"
+OI_TOOL_ID: Final = "tool.id"
+OI_TOOL_CALL_ID: Final = "tool_call.id"
+OI_TOOL_PARAMETERS: Final = "tool.parameters"
 OI_AGENT_NAME: Final = "agent.name"
+OI_GRAPH_NODE: Final = "graph.node.id"
 OI_METADATA: Final = "metadata"
 SESSION_ID: Final = "session.id"
 
@@ -127,3 +133,13 @@ AGL_EXCEPTION_EVENT: Final = "exception"
 AGL_OBSERVATION_EVENT: Final = "observation"
 AGL_STATE_EVENT: Final = "state"
 AGL_MILESTONE_EVENT: Final = "milestone"
+
+# Model Context Protocol
+MCP_METHOD: Final = "mcp.method.name"
+MCP_TOOL_CALL: Final = "tools/call"
+
+# AutoGen
+AUTOGEN_SCOPE: Final = "autogen"
+
+# smolagents
+SMOLAGENTS_MAX_STEPS: Final = "smolagents.max_steps"
