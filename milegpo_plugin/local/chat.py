@@ -59,13 +59,15 @@ CHATML_TEMPLATE: Final = """\
 {%- set head.text = head.text ~ '\n</tools>\n\nAnswer with:\n<tool_call>\n{"name": <name>, "arguments": <arguments>}\n</tool_call>' %}
 {%- endif %}
 {%- if head.text %}{{ '<|im_start|>system\n' ~ head.text.strip() ~ '<|im_end|>\n' }}{% endif %}
-{%- for message in messages if not (loop.first and message.role == 'system') %}
+{%- for message in messages %}
+{%- if not (loop.first and message.role == 'system') %}
 {{- '<|im_start|>' ~ ('user' if message.role == 'tool' else message.role) ~ '\n' }}
 {{- '<tool_response>\n' ~ message.content ~ '\n</tool_response>' if message.role == 'tool' else message.content }}
 {%- for call in message.tool_calls or [] %}
 {{- '<tool_call>\n{"name": "' ~ call.function.name ~ '", "arguments": ' ~ call.function.arguments|tojson ~ '}\n</tool_call>' }}
 {%- endfor %}
 {{- '<|im_end|>\n' }}
+{%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}
 """

@@ -64,7 +64,6 @@ class Learner:
         self._optimizer = torch.optim.AdamW(
             self._weights, lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
-        self._scheduler = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._rate)
         self._reference = self._frozen_copy()
 
     def update(self, rows: RowBatch) -> dict[str, float]:
@@ -81,12 +80,11 @@ class Learner:
         """
         started = time.monotonic()
         examples, skipped = match_records(rows, self.policy.records)
-        rate = float(self._optimizer.param_groups[0]["lr"])
+        rate = self._set_rate()
         with self.policy.gate.updating():
             tally = self._learn(self._scaled(examples))
             self.policy.version += 1
         self.iteration += 1
-        self._scheduler.step()
         return {
             **tally.means(),
             **({"grad_norm": float(np.mean(tally.grad_norms))} if tally.grad_norms else {}),
@@ -112,11 +110,13 @@ class Learner:
         return scores
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that an identical continuation needs besides the policy."""
+        """What an identical continuation needs besides the policy and the settings.
+
+        Row order and learning rate follow from the seed and the iteration.
+        """
         return {
             "iteration": self.iteration,
             "optimizer": self._optimizer.state_dict(),
-            "scheduler": self._scheduler.state_dict(),
             "reference": None if self._reference is None else self._reference.state_dict(),
         }
 
@@ -124,13 +124,16 @@ class Learner:
         """Continue from :meth:`state_dict`."""
         self.iteration = state["iteration"]
         self._optimizer.load_state_dict(state["optimizer"])
-        self._scheduler.load_state_dict(state["scheduler"])
         if self._reference is not None and state["reference"] is not None:
             self._reference.load_state_dict(state["reference"])
 
-    def _rate(self, iteration: int) -> float:
+    def _set_rate(self) -> float:
+        """The learning rate of this iteration, given to the optimizer."""
         total = self.settings.total_iterations
-        return 1.0 if total is None else max(1.0 - iteration / total, 0.0)
+        share = 1.0 if total is None else max(1.0 - self.iteration / total, 0.0)
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate * share
+        return self.settings.learning_rate * share
 
     def _frozen_copy(self) -> Any | None:
         """The reference policy; with adapters it is the model without them."""
@@ -170,7 +173,7 @@ class Learner:
                 else len(indices) / len(examples)
             )
             loss, deviation = self._loss(batch, tally)
-            self._require_finite("loss", loss, tally)
+            self._require_finite("loss", loss.detach(), tally)
             torch.autograd.backward(loss * share)
             if first:
                 tally.ratio_max_dev = max(tally.ratio_max_dev or 0.0, deviation)

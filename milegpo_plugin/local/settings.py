@@ -18,7 +18,7 @@ class _Settings(BaseModel):
 class TinyModelSettings(_Settings):
     """A small Llama-style model with its own tokenizer, built from scratch."""
 
-    hidden_size: int = Field(96, ge=8, description="width; a multiple of heads")
+    hidden_size: int = Field(96, ge=8, description="width; an even multiple of heads")
     intermediate_size: int = Field(256, ge=8, description="width of the feed-forward layers")
     layers: int = Field(2, ge=1)
     heads: int = Field(4, ge=1, description="attention heads")
@@ -29,6 +29,12 @@ class TinyModelSettings(_Settings):
         ge=1,
         description="show only the system prompt, the first user message and this many last messages; None shows all",
     )
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> TinyModelSettings:
+        if self.hidden_size % (2 * self.heads):
+            raise ValueError("hidden_size must be an even multiple of heads")
+        return self
 
 
 class LoraSettings(_Settings):
