@@ -17,6 +17,7 @@ import torch
 
 from milegpo_plugin.errors import TrainingError
 from milegpo_plugin.local.model import Policy
+from milegpo_plugin.local.prefixes import PrefixCache
 from milegpo_plugin.local.sampler import Batch, Completion, Generation, Row
 
 _STOPPED: Final = "the policy server stopped before this request was answered"
@@ -34,12 +35,14 @@ class Engine:
     Args:
         max_batch: most requests decoded together.
         gather_seconds: how long an idle engine waits for more requests after the first.
+        prefix_bytes: memory for the states of earlier prompts.
     """
 
-    def __init__(self, policy: Policy, *, max_batch: int, gather_seconds: float):
+    def __init__(self, policy: Policy, *, max_batch: int, gather_seconds: float, prefix_bytes: int):
         self._policy = policy
         self._max_batch = max_batch
         self._gather_seconds = gather_seconds
+        self._prefixes = PrefixCache(prefix_bytes)
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._running: dict[int, _Waiting] = {}
         self._failure: BaseException | None = None
@@ -110,6 +113,7 @@ class Engine:
     def _serve(self, first: list[_Waiting]) -> None:
         """Decode until the batch is empty, admitting what arrives."""
         with self._policy.gate.sampling():
+            self._prefixes.use_version(self._policy.version)
             batch = Batch(self._policy, [])
             self._admit(batch, first)
             while batch.rows:
@@ -129,7 +133,7 @@ class Engine:
     def _admit(self, batch: Batch, arrived: list[_Waiting]) -> None:
         rows = []
         for item in arrived:
-            row = Row(item.generation, self._policy)
+            row = Row(item.generation, self._policy, self._prefixes.longest(item.generation.prompt))
             self._running[id(row)] = item
             rows.append(row)
         self._deliver([row for row in rows if row.done])
@@ -143,6 +147,8 @@ class Engine:
     def _deliver(self, rows: list[Row]) -> None:
         for row in rows:
             generation, completion = row.generation, row.completion
+            if row.prefix is not None:
+                self._prefixes.keep(row.prefix)
             record = completion.record(generation.temperature)
             self._policy.records.add(generation.prompt, completion.tokens, record)
             self._running.pop(id(row)).future.set_result(completion)

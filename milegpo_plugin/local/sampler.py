@@ -23,6 +23,7 @@ from transformers import DynamicCache
 from milegpo_plugin.local.constraints import TokenMatcher
 from milegpo_plugin.local.distribution import draw, log_distribution, nucleus, pack_mask, unpack_masks
 from milegpo_plugin.local.model import Policy
+from milegpo_plugin.local.prefixes import Prefix
 from milegpo_plugin.local.records import Mask, SamplingRecord
 
 FinishReason = Literal["stop", "length"]
@@ -72,13 +73,17 @@ class Completion:
 
 
 class Row:
-    """One running request: what it has, and the tokens that the cache has not seen yet."""
+    """One running request: what it has, and the chunk of tokens that the cache has not seen yet.
 
-    def __init__(self, generation: Generation, policy: Policy):
+    ``prefix`` are the first tokens of the prompt, when their states are known.
+    """
+
+    def __init__(self, generation: Generation, policy: Policy, prefix: Prefix | None = None):
         self.generation = generation
         self.completion = Completion(policy.version)
+        self.prefix = prefix
         self._policy = policy
-        self.chunk = list(generation.prompt)
+        self.chunk = generation.prompt[len(prefix.tokens) if prefix else 0 :]
         self._extend_forced()
 
     @property
@@ -147,8 +152,10 @@ class Batch:
     def __init__(self, policy: Policy, rows: Sequence[Row]):
         self._policy = policy
         self.rows = list(rows)
-        self._cache = DynamicCache()
-        self._attended = torch.zeros(len(rows), 0, dtype=torch.long, device=policy.device)
+        prefixes = [row.prefix for row in rows]
+        self._cache = _cache_of(prefixes)
+        lengths = [len(prefix.tokens) if prefix else 0 for prefix in prefixes]
+        self._attended = _left_ones(lengths, max(lengths, default=0)).to(policy.device)
 
     def step(self) -> None:
         """Feed each row's chunk and draw its next token."""
@@ -158,8 +165,10 @@ class Batch:
         draw_tokens(self.rows, logits[:, -1])
 
     def retire(self) -> list[Row]:
-        """Remove and return the rows that are done."""
+        """Remove and return the rows that are done; their prefixes are what the cache held."""
         done = [row for row in self.rows if row.done]
+        for row in done:
+            row.prefix = self._prefix(row)
         if done:
             self._keep([index for index, row in enumerate(self.rows) if not row.done])
         return done
@@ -177,6 +186,15 @@ class Batch:
         masks = [pad(mask, (length - mask.shape[1], 0)) for mask in (self._attended, other._attended)]
         self._attended = torch.cat(masks)
 
+    def _prefix(self, row: Row) -> Prefix:
+        index = self.rows.index(row)
+        where = self._attended[index].bool()
+        tokens = (row.generation.prompt + row.completion.tokens)[: int(where.sum())]
+        layers = self._cache.layers
+        return Prefix(
+            tokens, [(layer.keys[index][:, where], layer.values[index][:, where]) for layer in layers]
+        )
+
     def _keep(self, indices: list[int]) -> None:
         self.rows = [self.rows[index] for index in indices]
         chosen = torch.tensor(indices, dtype=torch.long, device=self._policy.device)
@@ -186,10 +204,29 @@ class Batch:
     def _pad_chunks(self) -> tuple[Tensor, Tensor]:
         width = max(len(row.chunk) for row in self.rows)
         filler = self._policy.tokenizer.eos_token_id
-        ids = [[filler] * (width - len(row.chunk)) + row.chunk for row in self.rows]
-        mask = [[0] * (width - len(row.chunk)) + [1] * len(row.chunk) for row in self.rows]
-        device = self._policy.device
-        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+        ids = torch.tensor([[filler] * (width - len(row.chunk)) + row.chunk for row in self.rows])
+        mask = _left_ones([len(row.chunk) for row in self.rows], width)
+        return ids.to(self._policy.device), mask.to(self._policy.device)
+
+
+def _left_ones(lengths: Sequence[int], width: int) -> Tensor:
+    """1 on the last ``length`` of ``width`` positions, [rows, width]."""
+    starts = width - torch.tensor(lengths, dtype=torch.long)
+    return (torch.arange(width)[None] >= starts[:, None]).long()
+
+
+def _cache_of(prefixes: Sequence[Prefix | None]) -> DynamicCache:
+    """A cache that holds the known prefixes, padded on the left."""
+    cache = DynamicCache()
+    known = [prefix for prefix in prefixes if prefix is not None]
+    length = max((len(prefix.tokens) for prefix in known), default=0)
+    for layer in range(len(known[0].states) if known else 0):
+        empty = tuple(part[:, :0] for part in known[0].states[layer])
+        states = [prefix.states[layer] if prefix else empty for prefix in prefixes]
+        keys = torch.stack([_pad_cache(key, length) for key, _ in states])
+        values = torch.stack([_pad_cache(value, length) for _, value in states])
+        cache.update(keys, values, layer)
+    return cache
 
 
 def _pad_cache(states: Tensor, length: int) -> Tensor:

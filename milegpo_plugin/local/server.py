@@ -46,7 +46,10 @@ class PolicyServer:
         self.default_temperature = 1.0
         policy.records.capacity = self.settings.max_records
         self._engine = Engine(
-            policy, max_batch=self.settings.max_batch, gather_seconds=self.settings.gather_ms / 1000
+            policy,
+            max_batch=self.settings.max_batch,
+            gather_seconds=self.settings.gather_ms / 1000,
+            prefix_bytes=int(self.settings.prefix_cache_mb * 2**20),
         )
         self._socket: socket.socket | None = None
         config = uvicorn.Config(

@@ -74,6 +74,9 @@ class ServerSettings(_Settings):
     max_response_tokens: int = Field(512, ge=1, description="cap, and default of max_tokens")
     max_batch: int = Field(16, ge=1, description="requests decoded together")
     gather_ms: float = Field(2.0, ge=0, description="how long an idle server waits to fill a batch")
+    prefix_cache_mb: float = Field(
+        256.0, ge=0, description="memory for states of earlier prompts; 0 reuses none"
+    )
     training: bool = Field(True, description="put token ids and log-probabilities in every response")
     auto_tool_choice: Literal["auto", "required"] = Field(
         "auto", description="what tool_choice auto (or none given) means when there are tools"

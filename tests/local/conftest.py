@@ -113,6 +113,12 @@ def sample() -> Callable[[Policy, Sequence[dict[str, Any]]], list[Completion]]:
 
 
 @pytest.fixture
+def prepared() -> Callable[[Policy, Sequence[dict[str, Any]]], list[Job]]:
+    """Requests made ready for the sampler."""
+    return jobs
+
+
+@pytest.fixture
 def to_rows() -> Callable[..., RowBatch]:
     """Answer requests and give each response the advantage that ``judge`` finds for its text."""
 
