@@ -97,9 +97,14 @@ def require_releases(find: Callable[[str], str] = version) -> None:
             ) from error
         if not found.startswith(series):
             raise ConfigError(
-                f"{name} must be {series}x for milegpo_plugin.agl.v1, got {found}"
-                + (": with 0.3 use Trainer(algorithm=milegpo_plugin.MileGPO(...))" if found < "1" else "")
+                f"{name} must be {series}x for milegpo_plugin.agl.v1, got {found}{_advice(name, found)}"
             )
+
+
+def _advice(name: str, found: str) -> str:
+    if name == "agentlightning" and found.startswith("0."):
+        return ": with 0.3 use Trainer(algorithm=milegpo_plugin.MileGPO(...))"
+    return ""
 
 
 def require_no_ray() -> None:
