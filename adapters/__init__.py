@@ -18,6 +18,7 @@ from milegpo_plugin.adapters.genai_langchain import GenAILangChain
 from milegpo_plugin.adapters.genai_openai import GenAIOpenAI
 from milegpo_plugin.adapters.genai_openai_agents import GenAIOpenAIAgents
 from milegpo_plugin.adapters.litellm import LiteLLMRaw, LiteLLMRequest
+from milegpo_plugin.adapters.logfire_openai_agents import LogfireOpenAIAgents
 from milegpo_plugin.adapters.mcp import MCP
 from milegpo_plugin.adapters.openai_v2 import OpenAIV2
 from milegpo_plugin.adapters.openinference_any import OpenInferenceAny
@@ -60,6 +61,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     OpenInferenceLiteLLM(),
     OpenInferenceCrewAI(),
     MCP(),
+    LogfireOpenAIAgents(),
     AutoGen(),
     LiteLLMRequest(),
     LiteLLMRaw(),

@@ -46,7 +46,8 @@ FLAGS: Final[dict[str, Flag]] = {
     "invalid_arguments": Flag("the arguments of a tool call are no JSON object; their text is kept"),
     "no_content": Flag("the instrumentation recorded no messages", CONTENT_CURE),
     "redacted_content": Flag(
-        "the instrumentation hid the messages", "unset OPENINFERENCE_HIDE_INPUTS/OUTPUTS"
+        "the instrumentation hid messages, or parts of them",
+        "unset OPENINFERENCE_HIDE_INPUTS/OUTPUTS; with Logfire, configure(scrubbing=False)",
     ),
     "stream_without_ids": Flag("the streamed reply has no response id; copies are joined by content"),
     "token_count_mismatch": Flag(

@@ -122,6 +122,9 @@ PYDANTIC_AI_V2_RESULT: Final = "tool_response"
 
 # Logfire
 LOGFIRE_SPAN_TYPE: Final = "logfire.span_type"
+LOGFIRE_AGENTS_SCOPE: Final = "logfire.openai_agents"
+LOGFIRE_TEMPLATE: Final = "logfire.msg_template"
+LOGFIRE_SCRUBBED: Final = "logfire.scrubbed"
 
 # Agent Lightning 1.0 gateway events
 AGL_EVENT_TYPE: Final = "agentlightning.event.type"

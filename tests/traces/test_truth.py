@@ -19,18 +19,31 @@ from milegpo_plugin.trajectories import ReconstructOptions, build_trajectories
 class Capture:
     """One capture and what its dialect can give.
 
-    ``dialects`` are those that read a model call in it. ``player`` is the agent's name where the dialect has one; ``extra_steps`` are steps of other
-    agents; ``error`` is the text with which the framework reports the failing tool, if not the
-    game's own; ``flags`` are all flags of the rollout and its steps.
+    ``dialects`` are those that read a model call in it. ``player`` is the agent's name where the
+    dialect has one; ``extra_steps`` are steps of other agents; ``first`` are the roles of what the
+    player sees first. ``task`` is how the framework words the task, ``error`` the text with which it
+    reports the failing tool, where these are not the game's own. ``answer_tool`` is the tool whose
+    call is the final answer. ``flags`` are all flags of the rollout and its steps.
     """
 
     name: str
     dialects: str
     player: str | None = None
     extra_steps: int = 0
+    first: tuple[str, ...] = ("user",)
     tokens: bool = False
+    logprobs: bool = False
+    task: str = "{task}"
     error: str | None = None
+    answer_tool: str | None = None
     flags: frozenset[str] = frozenset()
+
+    def actions(self, truth):
+        for step in truth["steps"]:
+            text, calls = step["assistant_text"], [(c["name"], c["arguments"]) for c in step["tool_calls"]]
+            if step["final"] and self.answer_tool:
+                text, calls = None, [(self.answer_tool, {"answer": text})]
+            yield text, calls
 
 
 def flagged(*names: str) -> frozenset[str]:
@@ -38,6 +51,8 @@ def flagged(*names: str) -> frozenset[str]:
 
 
 NO_IDS = flagged("no_token_ids")
+SDK_ERROR = "An error occurred while running the tool. Please try again."
+SMOLAGENTS = {"player": "player", "task": "New task:\n{task}", "answer_tool": "final_answer"}
 
 CAPTURES = (
     Capture("agentlightning03_agentops", "agentops", tokens=True, flags=frozenset({"task_from_message"})),
@@ -66,13 +81,103 @@ CAPTURES = (
         "genai_openai_agents__plus_client",
         "genai_openai",
         player="player",
-        error="An error occurred while running the tool. Please try again.",
+        error=SDK_ERROR,
         flags=NO_IDS,
     ),
     Capture("litellm_otel", "litellm_otel litellm_raw", tokens=True, flags=flagged()),
     Capture("litellm_otel__root_reqspan", "litellm_otel litellm_raw", tokens=True, flags=flagged()),
     Capture("pydantic_ai", "pydantic_ai", player="player", flags=NO_IDS),
     Capture("pydantic_ai__subagent", "pydantic_ai", player="player", extra_steps=2, flags=NO_IDS),
+    Capture(
+        "agentlightning03_otel__openinference",
+        "openinference_openai",
+        tokens=True,
+        flags=frozenset({"task_from_message"}),
+    ),
+    Capture(
+        "agentlightning03_otel__openinference.agl_spans.jsonl",
+        "openinference_openai",
+        tokens=True,
+        flags=frozenset({"task_from_message"}),
+    ),
+    Capture(
+        "openinference_langchain", "openinference_langchain", player="player", logprobs=True, flags=NO_IDS
+    ),
+    Capture(
+        "openinference_langchain__plus_client",
+        "openinference_langchain openinference_openai",
+        player="player",
+        tokens=True,
+        flags=flagged(),
+    ),
+    Capture(
+        "openinference_langchain__subagent",
+        "openinference_langchain",
+        player="player",
+        extra_steps=2,
+        logprobs=True,
+        flags=NO_IDS,
+    ),
+    Capture(
+        "openinference_openai_agents",
+        "openinference_openai_agents",
+        player="player",
+        error=SDK_ERROR,
+        flags=NO_IDS,
+    ),
+    Capture(
+        "openinference_openai_agents__responses",
+        "openinference_openai_agents",
+        player="player",
+        error=SDK_ERROR,
+        flags=NO_IDS,
+    ),
+    Capture(
+        "openinference_openai_agents__handoff",
+        "openinference_openai_agents",
+        player="player",
+        extra_steps=1,
+        first=("tool",),
+        error=SDK_ERROR,
+        flags=NO_IDS,
+    ),
+    Capture("openinference_litellm", "openinference_litellm", tokens=True, flags=NO_IDS),
+    Capture("openinference_smolagents", "openinference_smolagents", **SMOLAGENTS, flags=NO_IDS),
+    Capture(
+        "openinference_smolagents__token_ids",
+        "openinference_smolagents",
+        **SMOLAGENTS,
+        tokens=True,
+        flags=flagged(),
+    ),
+    Capture(
+        "openinference_smolagents__plus_client",
+        "openinference_smolagents openinference_openai",
+        **SMOLAGENTS,
+        flags=NO_IDS,
+    ),
+    Capture(
+        "openinference_mcp", "openinference_openai", error="Error executing tool open_door", flags=NO_IDS
+    ),
+    Capture("logfire_openai_agents", "logfire_openai_agents", player="player", error=SDK_ERROR, flags=NO_IDS),
+    Capture(
+        "logfire_openai_agents__responses",
+        "logfire_openai_agents",
+        player="player",
+        error=SDK_ERROR,
+        flags=NO_IDS,
+    ),
+    Capture("logfire_openai", "genai_any", error=SDK_ERROR, flags=NO_IDS),
+    Capture("autogen__plus_openinference_client", "openinference_openai", player="player", flags=NO_IDS),
+    Capture(
+        "autogen__team_plus_client",
+        "openinference_openai",
+        player="player",
+        extra_steps=2,
+        first=("user", "user"),
+        tokens=True,
+        flags=flagged(),
+    ),
 )
 EVERY_CAPTURE = pytest.mark.parametrize("capture", CAPTURES, ids=lambda capture: capture.name)
 
@@ -98,14 +203,11 @@ def test_the_rollout_has_the_steps_of_the_game_and_no_others(capture, rollout, g
 
 
 @EVERY_CAPTURE
-def test_each_action_has_the_text_and_the_tool_calls_of_the_game(game, truth):
+def test_each_action_has_the_text_and_the_tool_calls_of_the_game(capture, game, truth):
     found = [
         (step.action.text, [(call.name, call.arguments) for call in step.action.tool_calls]) for step in game
     ]
-    assert found == [
-        (step["assistant_text"], [(call["name"], call["arguments"]) for call in step["tool_calls"]])
-        for step in truth["steps"]
-    ]
+    assert found == list(capture.actions(truth))
 
 
 @EVERY_CAPTURE
@@ -125,9 +227,9 @@ def test_a_result_names_the_call_that_it_answers(game):
 
 
 @EVERY_CAPTURE
-def test_the_first_observation_is_the_task_without_the_system_prompt(game, rollout, truth):
-    assert [message["role"] for message in game[0].observation] == ["user"]
-    assert rollout.task_id == truth["task"]
+def test_the_first_observation_is_the_task_without_the_system_prompt(capture, game, rollout, truth):
+    assert tuple(message["role"] for message in game[0].observation) == capture.first
+    assert rollout.task_id == capture.task.format(task=truth["task"])
 
 
 @EVERY_CAPTURE
@@ -137,17 +239,18 @@ def test_the_agent_is_named_where_the_dialect_names_it(capture, game):
 
 @EVERY_CAPTURE
 def test_token_ids_are_those_of_the_capture(capture, rollout, traces):
-    recorded = [(step.prompt_token_ids, step.response_token_ids, step.logprobs) for step in rollout.steps]
     if not capture.tokens:
-        assert recorded == [(None, None, None)] * len(rollout.steps)
+        assert {(step.prompt_token_ids, step.response_token_ids) for step in rollout.steps} == {(None, None)}
+        assert {step.logprobs is not None for step in rollout.steps} == {capture.logprobs}
         return
     file = traces / (capture.name if capture.name.endswith(".jsonl") else f"{capture.name}.otlp.jsonl")
     text = file.read_text(encoding="utf-8").replace(" ", "")
-    for prompt, response, logprobs in recorded:
-        assert is_written(prompt, text)
-        assert is_written(response, text)
-        assert len(logprobs) == len(response)
-    for step in rollout.steps:
+    trainable = [step for step in rollout.steps if "no_token_ids" not in step.flags]
+    assert trainable
+    for step in trainable:
+        assert is_written(step.prompt_token_ids, text)
+        assert is_written(step.response_token_ids, text)
+        assert len(step.logprobs) == len(step.response_token_ids)
         tokens = re.findall(r"\s*\S+", step.action.text or "")
         if step.action.tool_calls:
             tokens = tokens[:-1]  # the last one is glued to the markup of the tool call
