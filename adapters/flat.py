@@ -8,6 +8,7 @@ built when they are looked at: of a long history usually only the end is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple, overload
 
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
@@ -24,6 +25,7 @@ class CallKeys(NamedTuple):
 
 
 PLAIN_KEYS: Final = CallKeys()
+_USUAL_LENGTH: Final = 1024
 
 
 class FlatMessages(Sequence[Message]):
@@ -51,7 +53,7 @@ class FlatMessages(Sequence[Message]):
         return message
 
 
-def flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
+def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
     """The complete messages under ``prefix``, up to the newest.
 
     A message is complete when it has a role: the role is written first, so it is evicted first.
@@ -60,24 +62,34 @@ def flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
     return FlatMessages(first, last, lambda number: _read_message(attributes, f"{prefix}{number}."))
 
 
-def message_range(attributes: dict[str, JSON], prefix: str, role: str) -> tuple[int, int]:
-    """The first and the last index of the run of roles that has the newest; (0, -1) for none.
-
-    Keys stand in the order of writing, so the newest role is found from the end; a store that
-    sorts its keys only costs a few more look-ups.
-    """
-    start, end = len(prefix), -len(role)
-    for key in reversed(attributes):
-        if key.endswith(role) and key.startswith(prefix) and key[start:end].isdecimal():
-            first = last = int(key[start:end])
-            break
-    else:
+def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
+    """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
+    known = _role_keys(prefix, role)
+    numbers = [known[key] for key in attributes if key in known]
+    if not numbers or _USUAL_LENGTH - 1 in numbers:
+        numbers = _role_numbers(attributes, prefix, role)
+    if not numbers:
         return 0, -1
-    while f"{prefix}{last + 1}{role}" in attributes:
-        last += 1
-    while f"{prefix}{first - 1}{role}" in attributes:
+    first = last = max(numbers)
+    present = set(numbers)
+    while first - 1 in present:
         first -= 1
     return first, last
+
+
+@cache
+def _role_keys(prefix: str, role: str) -> dict[str, int]:
+    """The role keys of conversations of usual length; a look-up is cheaper than taking keys apart."""
+    return {f"{prefix}{number}{role}": number for number in range(_USUAL_LENGTH)}
+
+
+def _role_numbers(attributes: Mapping[str, JSON], prefix: str, role: str) -> list[int]:
+    start, end = len(prefix), -len(role)
+    return [
+        int(key[start:end])
+        for key in attributes
+        if key.endswith(role) and key.startswith(prefix) and key[start:end].isdecimal()
+    ]
 
 
 def flat_tool_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> list[dict[str, JSON]]:

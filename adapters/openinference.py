@@ -155,7 +155,7 @@ def is_from(span: Span, library: str) -> bool:
     )
 
 
-def read_flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
+def read_flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
     """The complete messages under ``prefix``, up to the newest."""
     first, last = message_range(attributes, prefix, ".message.role")
     return FlatMessages(first, last, lambda number: _message(attributes, f"{prefix}{number}.message."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -74,8 +74,8 @@ def as_text(value: JSON) -> str | None:
 
 def as_integers(value: JSON) -> list[int] | None:
     """A list of integers (or its JSON or repr), or None; an empty list is unknown, so None."""
-    items = parse_repr(value)
-    if not isinstance(items, Sequence) or isinstance(items, str) or not items:
+    items = value if isinstance(value, list) else parse_repr(value)
+    if not isinstance(items, list | tuple) or not items:
         return None
     return list(items) if set(map(type, items)) == {int} else None
 
