@@ -17,6 +17,7 @@ from milegpo_plugin.adapters.genai_any import GenAIAny
 from milegpo_plugin.adapters.genai_langchain import GenAILangChain
 from milegpo_plugin.adapters.genai_openai import GenAIOpenAI
 from milegpo_plugin.adapters.genai_openai_agents import GenAIOpenAIAgents
+from milegpo_plugin.adapters.langfuse import Langfuse
 from milegpo_plugin.adapters.litellm import LiteLLMRaw, LiteLLMRequest
 from milegpo_plugin.adapters.logfire_openai_agents import LogfireOpenAIAgents
 from milegpo_plugin.adapters.mcp import MCP
@@ -62,6 +63,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     OpenInferenceCrewAI(),
     MCP(),
     LogfireOpenAIAgents(),
+    Langfuse(),
     AutoGen(),
     LiteLLMRequest(),
     LiteLLMRaw(),

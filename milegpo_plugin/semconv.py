@@ -78,6 +78,7 @@ AGL_ROLLOUT_ID: Final = "agentlightning.rollout_id"
 AGL_ATTEMPT_ID: Final = "agentlightning.attempt_id"
 AGL_SPANS: Final = "agentlightning."
 AGL_EXCEPTION_SPAN: Final = "agentlightning.exception"
+AGL_ANNOTATION_SPAN: Final = "agentlightning.annotation"
 AGL_REWARD: Final = "agentlightning.reward."
 AGL_LINK: Final = "agentlightning.link."
 AGL_PROMPT_TOKEN_IDS: Final = "prompt_token_ids"
@@ -146,3 +147,15 @@ AUTOGEN_SCOPE: Final = "autogen"
 
 # smolagents
 SMOLAGENTS_MAX_STEPS: Final = "smolagents.max_steps"
+
+# Langfuse
+LANGFUSE_TYPE: Final = "langfuse.observation.type"
+LANGFUSE_INPUT: Final = "langfuse.observation.input"
+LANGFUSE_OUTPUT: Final = "langfuse.observation.output"
+LANGFUSE_MODEL: Final = "langfuse.observation.model.name"
+LANGFUSE_USAGE: Final = "langfuse.observation.usage_details"
+LANGFUSE_METADATA: Final = "langfuse.observation.metadata."
+LANGFUSE_SESSION: Final = "langfuse.session.id"
+LANGFUSE_TRACE_NAME: Final = "langfuse.trace.name"
+LANGFUSE_TRACE_METADATA: Final = "langfuse.trace.metadata."
+LANGFUSE_TRACE_TYPE: Final = "trace"

@@ -12,7 +12,23 @@ from milegpo_plugin.spans.agl_events import (
     spans_of_agl_event,
     spans_of_agl_rollout,
 )
+from milegpo_plugin.spans.langfuse import (
+    is_langfuse_observation,
+    is_langfuse_score,
+    is_langfuse_trace,
+    spans_of_langfuse_observation,
+    spans_of_langfuse_score,
+    spans_of_langfuse_trace,
+)
 from milegpo_plugin.spans.otlp import LogRecord, is_logs_request, is_trace_request, logs_of, spans_of
+from milegpo_plugin.spans.phoenix import (
+    is_phoenix_annotation,
+    is_phoenix_span,
+    is_phoenix_trace,
+    spans_of_phoenix_annotation,
+    spans_of_phoenix_span,
+    spans_of_phoenix_trace,
+)
 from milegpo_plugin.spans.store import is_flat_span, span_from_record
 from milegpo_plugin.types import JSON, Span
 
@@ -25,12 +41,24 @@ class DocumentReader(NamedTuple):
     read: Callable[[JSON], Iterable[Span | LogRecord]]
 
 
+def is_page(document: JSON) -> bool:
+    """Whether ``document`` is one page of a list that an API returns."""
+    return isinstance(document, dict) and isinstance(document.get("data"), list)
+
+
 READERS: Final[tuple[DocumentReader, ...]] = (
     DocumentReader("OTLP trace request", is_trace_request, spans_of),
     DocumentReader("OTLP logs request", is_logs_request, logs_of),
+    DocumentReader("Phoenix span", is_phoenix_span, spans_of_phoenix_span),
+    DocumentReader("Phoenix trace", is_phoenix_trace, spans_of_phoenix_trace),
+    DocumentReader("Phoenix annotation", is_phoenix_annotation, spans_of_phoenix_annotation),
     DocumentReader("store or SDK span", is_flat_span, lambda record: (span_from_record(record),)),
     DocumentReader("Agent Lightning event", is_agl_event, spans_of_agl_event),
     DocumentReader("Agent Lightning rollout", is_agl_rollout, spans_of_agl_rollout),
+    DocumentReader("Langfuse trace", is_langfuse_trace, spans_of_langfuse_trace),
+    DocumentReader("Langfuse observation", is_langfuse_observation, spans_of_langfuse_observation),
+    DocumentReader("Langfuse score", is_langfuse_score, spans_of_langfuse_score),
+    DocumentReader("page of an API", is_page, lambda page: read_document(page["data"])),
 )
 
 

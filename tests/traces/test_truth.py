@@ -111,6 +111,12 @@ CAPTURES = (
         flags=flagged(),
     ),
     Capture(
+        "openinference_langchain__graph_plus_client",
+        "openinference_langchain openinference_openai",
+        tokens=True,
+        flags=flagged(),
+    ),
+    Capture(
         "openinference_langchain__subagent",
         "openinference_langchain",
         player="player",
