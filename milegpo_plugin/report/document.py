@@ -140,13 +140,13 @@ def _summary(content: Content, groups: Sequence[Record]) -> ReportSummary:
 
 
 def _most_telling(groups: Sequence[Record]) -> int:
-    """The group to open first: mixed outcomes, then most step credit gained and lost."""
+    """The group to open first: of the last batch, with mixed outcomes, then most step credit moved."""
 
-    def interest(place: int) -> tuple[bool, float]:
+    def interest(place: int) -> tuple[bool, bool, float]:
         group = groups[place]
         won = {rollout["won"] for rollout in group["rollouts"]}
         moved = sum(abs(group["edges"][edge]["step"] or 0.0) for edge in [*group["won"], *group["lost"]])
-        return len(won) > 1, moved
+        return group["label"] == groups[-1]["label"], len(won) > 1, moved
 
     return max(range(len(groups)), key=lambda place: (*interest(place), -place), default=0)
 

@@ -212,7 +212,7 @@ def _branch_facts(credit: Credit, uses_E: Ints) -> list[Record]:
         "uses_from_source": spread(branches.total(uses_E)).astype(np.int64).tolist(),
         "others_success_rate": np.clip(graph.success_rate_E - credit.margin_E, 0, 1).tolist(),
         "distance": _known(distance_E),
-        "nearest_distance": _known(spread(branches.smallest(distance_E))),
+        "nearest_distance": _known(-spread(branches.largest(-distance_E))),
         "farthest_distance": _known(spread(branches.largest(distance_E))),
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

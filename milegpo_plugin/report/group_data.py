@@ -56,7 +56,7 @@ def group_data(facts: Facts, group: int, limits: Limits) -> Record:
         "edges": [_edge_data(facts, edge, drawing, limits) for edge in edges],
         "won": _decisive(facts, edges, sign=1),
         "lost": _decisive(facts, edges, sign=-1),
-        "figure": graph_figure(drawing, facts.credit.config).to_plotly_json(),
+        "figure": graph_figure(drawing, facts.credit.config),
         "texts": texts.shown(),
     }
 
@@ -107,9 +107,12 @@ def group_words(facts: Facts, group: int) -> str:
     )
 
 
-def _drawing_rank(facts: Facts, node: int) -> tuple[bool, bool, int, int]:
+def _drawing_rank(facts: Facts, node: int) -> tuple[int, int]:
+    """Goal and end first, then milestones and traps by strength, then the most visited."""
     record = facts.nodes[node]
-    return not record["name"], record["kind"] == "state", -record["visits"], node
+    if record["kind"] in ("goal", "end"):
+        return 0, node
+    return (1, int(record["name"][1:])) if record["name"] else (2, -record["visits"])
 
 
 def _notes(facts: Facts, group: int, rollouts: Sequence[int], drawing: Drawing, limits: Limits) -> list[str]:

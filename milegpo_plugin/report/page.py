@@ -44,8 +44,8 @@ def write_report(
     """
     found = read_input(inputs, logs=logs, options=options)
     facts = batch_facts(found.trajectories, config, compare)
-    names = ", ".join(path.name for path in inputs)
-    return write_page(_batch_content(facts, found, title or f"Step credit of {names}"), output)
+    name = inputs[0].name if len(inputs) == 1 else f"{len(inputs)} files"
+    return write_page(_batch_content(facts, found, title or f"Step credit of {name}"), output)
 
 
 def batch_facts(

@@ -37,7 +37,11 @@ def batch_cards(facts: Facts, skipped: int) -> list[Card]:
     silent, rescued = int(figures["groups_without_signal"]), int(figures["groups_rescued"])
     left_out = skipped + int(figures["rollouts_skipped"])
     return [
-        Card("rollouts", f"{rollouts:,}", f"{groups:,} tasks, {int(figures['steps']):,} steps"),
+        Card(
+            "rollouts",
+            f"{rollouts:,}",
+            f"{groups:,} task{'s' if groups > 1 else ''}, {int(figures['steps']):,} steps",
+        ),
         Card(
             "success",
             percent(figures["success_rate"]),

@@ -5,16 +5,15 @@ Whatever an agent read or wrote is data. What is taken out stays visible as its 
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from typing import Any, Final
 
 import orjson
 
 from milegpo_plugin.types import Action, Message
 
-_SHOWN_AS_IS: Final = frozenset("\n\t")
-_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cs", "Co"})
-_OVERRIDES: Final = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_UNSAFE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+"""Control characters except tab and line feed, lone surrogates, direction overrides and isolates."""
 
 
 def clean(text: str, limit: int) -> str:
@@ -23,7 +22,7 @@ def clean(text: str, limit: int) -> str:
     Control characters, lone surrogates and direction overrides become ``⟨U+…⟩``, so that they can
     neither hide nor reorder what stands around them.
     """
-    shown = "".join(_visible(character) for character in text[:limit].replace("\r\n", "\n"))
+    shown = _UNSAFE.sub(_code_point, text[:limit].replace("\r\n", "\n"))
     return shown if len(text) <= limit else f"{shown} … ({len(text) - limit:,} more characters)"
 
 
@@ -44,12 +43,8 @@ def observation_text(messages: list[Message]) -> str:
     return "\n\n".join(f"{message.get('role') or '?'}: {_content(message)}" for message in messages)
 
 
-def _visible(character: str) -> str:
-    if character in _SHOWN_AS_IS:
-        return character
-    if character in _OVERRIDES or unicodedata.category(character) in _HIDDEN_CATEGORIES:
-        return f"⟨U+{ord(character):04X}⟩"
-    return character
+def _code_point(match: re.Match[str]) -> str:
+    return f"⟨U+{ord(match[0]):04X}⟩"
 
 
 def _arguments(arguments: dict[str, Any]) -> str:

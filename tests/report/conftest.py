@@ -6,10 +6,15 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
+import yaml
 
+from milegpo_plugin.config import CreditConfig
+from milegpo_plugin.credit import assign_credit
+from milegpo_plugin.files import trajectory_records, write_records
 from milegpo_plugin.types import Action, Step, ToolCall, Trajectory
 
 ROOMS = ("hall", "kitchen", "library", "pantry", "study", "attic", "garden", "workshop", "bedroom")
@@ -138,12 +143,128 @@ def save() -> Callable[[Path, list[Trajectory]], Path]:
     """Write trajectories as ``trajectories.jsonl``."""
 
     def write(path: Path, trajectories: list[Trajectory]) -> Path:
-        path.write_bytes(
-            b"".join(
-                orjson.dumps(t.model_dump(mode="json"), option=orjson.OPT_APPEND_NEWLINE)
-                for t in trajectories
-            )
-        )
+        write_records(path, trajectory_records(trajectories))
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def make_run(play_houses: Callable[..., list[Trajectory]]) -> Callable[..., Path]:
+    """A training run's folder, as both backends write it, after ``done`` of ``planned`` iterations."""
+
+    def build(path: Path, *, done: int = 5, planned: int = 5, keep: bool = True) -> Path:
+        (path / "trajectories").mkdir(parents=True)
+        settings = {
+            "train": {"iterations": planned},
+            "credit": CreditConfig.preset("webshop").model_dump(mode="json"),
+        }
+        (path / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+        (path / "metrics.jsonl").write_bytes(b"")
+        for iteration in range(done + 1):
+            add_iteration(path, iteration, play_houses(3, 8, 12 + 8 * iteration), planned=planned, keep=keep)
+        return path
+
+    return build
+
+
+def add_iteration(path: Path, iteration: int, batch: list[Trajectory], *, planned: int, keep: bool) -> None:
+    rewards = [trajectory.reward or 0.0 for trajectory in batch]
+    metrics: dict[str, Any] = {"iteration": iteration, "seconds/total": 12.0 * iteration}
+    if iteration:
+        credit = assign_credit(batch, CreditConfig.preset("webshop")).metrics()
+        metrics |= {
+            "success": sum(rewards) / len(rewards),
+            "return": sum(rewards) / len(rewards),
+            "steps": 14.0,
+        }
+        metrics |= {f"credit/{name}": value for name, value in credit.items()}
+        metrics |= {
+            "seconds/collect": 8.0,
+            "seconds/agent": 5.0,
+            "seconds/credit": 0.1,
+            "seconds/update": 3.0,
+        }
+        metrics |= {"skipped": {"no token ids": 2}}
+        if keep:
+            write_records(path / "trajectories" / f"{iteration:04d}.jsonl.gz", trajectory_records(batch))
+    if iteration % 2 == 0 or iteration == planned:
+        rate = 0.25 + 0.06 * iteration
+        metrics |= {"validation/success": rate, "validation/return": rate, "validation/steps": 13.0}
+    with (path / "metrics.jsonl").open("ab") as stream:
+        stream.write(orjson.dumps(metrics, option=orjson.OPT_APPEND_NEWLINE))
+
+
+MARKUP = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1></script>{{ 7*7 }}<!--"
+HOSTILE = {
+    "markup": MARKUP,
+    "direction": "abc \u202egnp.exe\u202c שלום עולם مرحبا",
+    "controls": "bell \x07 escape \x1b[31mred null \x00 end",
+    "emoji": "👩‍👩‍👧‍👦 🏳️‍🌈 ✨ é",
+    "dollars": "$\\frac{1}{0}$ $x^2",
+    "formula": '=HYPERLINK("http://example.invalid","click")',
+}
+
+
+@pytest.fixture(scope="session")
+def hostile_batch() -> Callable[[], list[Trajectory]]:
+    """Four rollouts with hostile text in every field, and one observation of a million characters."""
+
+    def build() -> list[Trajectory]:
+        texts = [*HOSTILE.values(), MARKUP * 13_000]
+        batch = []
+        for number in range(4):
+            steps = [
+                Step(
+                    state=text,
+                    observation=[{"role": MARKUP, "content": text}],
+                    agent=MARKUP,
+                    action=Action(
+                        text=text, tool_calls=[ToolCall(name=text[:200], arguments={text[:90]: text})]
+                    ),
+                )
+                for text in texts[number % 2 :]
+            ]
+            batch.append(
+                Trajectory(
+                    task_id=MARKUP,
+                    rollout_id=f"{MARKUP}{number}",
+                    reward=float(number > 1),
+                    final_state=MARKUP,
+                    flags=[MARKUP],
+                    steps=steps,
+                )
+            )
+        return batch
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def fork() -> Callable[[], list[Trajectory]]:
+    """One task, four rollouts: at the fork two go left to the goal, two go right into a pit.
+
+    start → fork; left: fork → bridge → GOAL; right: fork → pit → pit.
+    """
+
+    def rollout(number: int, states: list[str], actions: list[str], reward: float) -> Trajectory:
+        steps = [
+            Step(state=state, observation=[{"role": "user", "content": state}], action=Action(text=action))
+            for state, action in zip(states, actions, strict=True)
+        ]
+        end = None if reward else states[-1]
+        return Trajectory(
+            task_id="fork", rollout_id=f"r{number}", reward=reward, final_state=end, steps=steps
+        )
+
+    def build() -> list[Trajectory]:
+        left = (["start", "fork", "bridge"], ["walk", "left", "cross"])
+        right = (["start", "fork", "pit"], ["walk", "right", "climb"])
+        return [
+            rollout(0, *left, 1.0),
+            rollout(1, *left, 1.0),
+            rollout(2, *right, 0.0),
+            rollout(3, *right, 0.0),
+        ]
+
+    return build

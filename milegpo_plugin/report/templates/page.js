@@ -41,13 +41,18 @@ function renderGroup() {
   const named = shown.nodes.map((_, place) => place).filter((place) => ["milestone", "trap"].includes(shown.nodes[place].kind));
   named.sort((a, b) => shown.nodes[a].kind.localeCompare(shown.nodes[b].kind) || shown.nodes[b].score - shown.nodes[a].score);
   byId("states").tBodies[0].replaceChildren(...named.map((place) => stateRow(shown, place)));
-  for (const button of byId("groups").querySelectorAll("button")) {
-    if (Number(button.dataset.group) === selected.group) {
-      button.setAttribute("aria-current", "true");
-      button.scrollIntoView({ block: "nearest", inline: "nearest" });
-    } else button.removeAttribute("aria-current");
-  }
+  markGroup();
   renderRows();
+}
+
+// Scrolls inside the list only: the page itself stays where the reader is.
+function markGroup() {
+  const list = byId("groups"), nav = list.parentElement;
+  list.querySelector("[aria-current]")?.removeAttribute("aria-current");
+  const button = list.querySelector(`[data-group="${selected.group}"]`);
+  button.setAttribute("aria-current", "true");
+  nav.scrollTop += button.getBoundingClientRect().top - nav.getBoundingClientRect().top - nav.clientHeight / 3;
+  list.scrollLeft += button.getBoundingClientRect().left - list.getBoundingClientRect().left;
 }
 
 function renderRows() {
@@ -126,7 +131,7 @@ function onKey(event) {
     ArrowLeft: () => select(rollout ?? 0, clamp(step === null ? 0 : step - 1, rollouts[rollout ?? 0].edge.length)),
     "/": () => byId("search").focus(),
   };
-  const scrolls = event.key.startsWith("Arrow") && rollout === null && !byId("rollouts").contains(event.target);
+  const scrolls = ["ArrowDown", "ArrowUp"].includes(event.key) && rollout === null;
   if (!moves[event.key] || scrolls) return;
   event.preventDefault();
   moves[event.key]();
