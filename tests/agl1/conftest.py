@@ -24,7 +24,6 @@ HERE = Path(__file__).parent
 AGENT = f"{HERE / 'data' / 'corridor_agent.py'}:play"
 REWARD = f"{HERE / 'data' / 'corridor_agent.py'}:reward"
 KEY = "test-key"
-MODEL = "policy"
 
 
 def tokens_of(text: str) -> list[int]:
@@ -120,7 +119,13 @@ def model(_model_server: ScriptedModel) -> ScriptedModel:
 
 
 @pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def policy_name(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Name of the policy: the trainer takes it for the folder of its model."""
+    return str(tmp_path_factory.mktemp("policy"))
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory, policy_name: str) -> Iterator[str]:
     """URL of ``agl-server`` with an ``agl-controller`` that runs agents as local processes."""
     folder = tmp_path_factory.mktemp("gateway")
     port = _free_port()
@@ -131,7 +136,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         f"port={port}",
         "host=127.0.0.1",
         f"key={KEY}",
-        f"default_proxy.model_name={MODEL}",
+        f"default_proxy.model_name={policy_name}",
     )
     _wait_for(f"{url}/healthz", server)
     controller = _start(
@@ -157,8 +162,9 @@ def _start(folder: Path, command: str, *overrides: str) -> subprocess.Popen[byte
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
+    for _ in range(300):
+        if process.poll() is not None:
+            break
         try:
             if httpx.get(url, timeout=2).status_code == 200:
                 return
@@ -174,29 +180,42 @@ def _free_port() -> int:
 
 
 @pytest.fixture
-def play(gateway: str, model: ScriptedModel) -> Callable[..., list[Any]]:
+def play(gateway: str, policy_name: str, model: ScriptedModel) -> Callable[..., list[Any]]:
     """Run tasks as the trainer does: ``play(tasks, rollouts=n)`` gives ``CompletedRollout`` objects."""
     from agentlightning.verl.agl_rollout_manager import AglRolloutManager
 
     from milegpo_plugin.agl.v1.agent import AGENT_CLASS
 
     def run(
-        tasks: list[dict[str, Any]], *, rollouts: int = 1, agent: str = AGENT, reward: str = REWARD
+        tasks: list[dict[str, Any]], *, rollouts: int = 1, agent: str = AGENT, reward: str | None = REWARD
     ) -> list[Any]:
+        variables = {"MILEGPO_AGENT": agent, "MILEGPO_TASK": "input"}
         manager = AglRolloutManager(
             agl_base_url=gateway,
             agl_key=KEY,
-            model=MODEL,
+            model=policy_name,
             step=1,
             train_rollout_n=rollouts,
-            rollout_timeout_seconds=60,
+            rollout_timeout_seconds=600,
             poll_interval_seconds=0.2,
             local_agent_class=AGENT_CLASS,
-            local_env_map={"MILEGPO_AGENT": agent, "MILEGPO_REWARD": reward, "MILEGPO_TASK": "input"},
+            local_env_map=variables | ({} if reward is None else {"MILEGPO_REWARD": reward}),
         )
         manager.delete_model()
         manager.register_model([model.base_url])
-        columns = {name: [task.get(name) for task in tasks] for name in tasks[0]}
+        columns = {name: [task[name] for task in tasks] for name in tasks[0]}
         return manager.enqueue_and_wait_until_completed(columns, is_train=True)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def agent_files() -> tuple[str, str]:
+    """The unmodified agent and its reward, as a user names them."""
+    return AGENT, REWARD
+
+
+@pytest.fixture(scope="session")
+def key() -> str:
+    """The key of the gateway."""
+    return KEY
