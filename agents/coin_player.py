@@ -17,7 +17,7 @@ from openai import OpenAI
 from textworld_express import TextWorldExpressEnv
 
 SYSTEM = "You are in a house. Find the coin and take it. Act only by calling tools."
-MAX_TURNS = 14
+MAX_TURNS = 10
 REMEMBERED_TURNS = 2
 
 
@@ -32,12 +32,14 @@ def load_game(rooms: int) -> TextWorldExpressEnv:
     return env
 
 
-def tool(name: str, description: str, parameter: str, choices: list[str]) -> dict:
-    """A function tool with one parameter that must be one of ``choices``."""
+def tool(name: str, description: str, **choices: list[str]) -> dict:
+    """A function tool; each parameter must be one of its choices."""
     schema = {
         "type": "object",
-        "properties": {parameter: {"type": "string", "enum": choices}},
-        "required": [parameter],
+        "properties": {
+            parameter: {"type": "string", "enum": values} for parameter, values in choices.items()
+        },
+        "required": list(choices),
         "additionalProperties": False,
     }
     return {
@@ -47,14 +49,12 @@ def tool(name: str, description: str, parameter: str, choices: list[str]) -> dic
 
 
 def available_tools(valid_actions: list[str]) -> list[dict]:
-    """The tools that make sense in this room: its exits, and what lies in it."""
+    """The tools that make sense in this room: looking, its exits, and what lies in it."""
     exits = sorted(a.removeprefix("move ") for a in valid_actions if a.startswith("move "))
     items = sorted(a.removeprefix("take ") for a in valid_actions if a.startswith("take "))
-    tools = []
-    if exits:
-        tools.append(tool("move", "Walk through an exit.", "direction", exits))
+    tools = [tool("look", "Look around the room."), tool("move", "Walk through an exit.", direction=exits)]
     if items:
-        tools.append(tool("take", "Pick something up.", "item", items))
+        tools.append(tool("take", "Pick something up.", item=items))
     return tools
 
 
@@ -69,10 +69,15 @@ def shorten(turns: list[list[dict]]) -> list[dict]:
     return messages
 
 
+def game_command(name: str, arguments: dict) -> str:
+    """The words the game understands."""
+    return "look around" if name == "look" else f"{name} {' '.join(arguments.values())}"
+
+
 def play(task: dict) -> dict:
     """Play one game, ``{"seed": int, "rooms": int, "fold": str}``; say whether the coin was found."""
     client = OpenAI()
-    env = load_game(task.get("rooms", 7))
+    env = load_game(task.get("rooms", 5))
     room, infos = env.reset(seed=task["seed"], gameFold=task.get("fold", "train"))
     start = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": room.strip()}]
     turns: list[list[dict]] = []
@@ -87,7 +92,7 @@ def play(task: dict) -> dict:
         reply = completion.choices[0].message
         call = reply.tool_calls[0]
         arguments = json.loads(call.function.arguments)
-        room, _, done, infos = env.step(f"{call.function.name} {' '.join(arguments.values())}")
+        room, _, done, infos = env.step(game_command(call.function.name, arguments))
         said = {
             "role": "assistant",
             "content": reply.content,

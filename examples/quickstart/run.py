@@ -33,7 +33,7 @@ def main() -> None:
     agent = UserAgent(
         f"{REPOSITORY / 'agents' / 'coin_player.py'}:play", f"{FILES / 'outcome.py'}:found_coin"
     )
-    trainer.fit(agent, train_dataset=houses("train", 1, 64), val_dataset=houses("dev", 10_001, 48))
+    trainer.fit(agent, train_dataset=houses("train", 1, 64), val_dataset=houses("dev", 10_001, 64))
 
 
 if __name__ == "__main__":

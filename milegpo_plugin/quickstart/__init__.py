@@ -15,7 +15,7 @@ CONFIG: Final = FOLDER / "config.yaml"
 TEXTS: Final = FOLDER / "house_texts.txt"
 
 TRAINING_HOUSES: Final = 64
-HELD_OUT_HOUSES: Final = 48
+HELD_OUT_HOUSES: Final = 64
 
 
 def training_tasks() -> list[dict[str, Any]]:
@@ -29,4 +29,4 @@ def held_out_tasks() -> list[dict[str, Any]]:
 
 
 def _house(fold: str, seed: int) -> dict[str, Any]:
-    return {"task_id": f"{fold}-{seed}", "seed": seed, "fold": fold, "rooms": 7}
+    return {"task_id": f"{fold}-{seed}", "seed": seed, "fold": fold, "rooms": 5}
