@@ -6,7 +6,6 @@ success, worth 1; nothing else is worth anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -81,10 +80,9 @@ def _pad(mdp: MDP, size_S: int, size_A: int, size_O: int) -> MDP:
 
 def random_mdp(kind: str, rng: np.random.Generator, **parameters: Any) -> MDP:
     """Draw MDPs of a kind until the goal can be reached from the start, but not at once."""
-    draw: Callable[..., MDP] = {"regions": _draw_regions, "layers": _draw_layers}[kind]
     least = parameters.pop("least_distance", 3)
     while True:
-        mdp = draw(rng, **parameters)
+        mdp = _draw_regions(rng, **parameters) if kind == "regions" else _draw_layers(rng, **parameters)
         if least <= _distance(mdp) < len(mdp.legal_SA):
             return mdp
 
@@ -119,30 +117,29 @@ def _draw_regions(
     (``back_share``) or to a random state of its own region. With probability ``slip`` an action has
     the effect of a random one.
     """
-    ordinary = states - traps
-    region_S = np.sort(rng.integers(regions, size=ordinary))
-    region_S[np.linspace(0, ordinary - 1, regions).astype(int)] = np.arange(regions)
-    region_S.sort()
-    goal = states
+    region_S = _place_in_regions(rng, regions, states - traps)
     target_SA = np.tile(np.arange(states + 1)[:, None], (1, actions))
-    for state in range(ordinary):
-        region = region_S[state]
-        home = np.flatnonzero(region_S == region)
-        back = np.flatnonzero(region_S == max(region - 1, 0))
-        for action in range(actions):
-            draw = rng.random()
-            if draw < loop_share:
-                continue
-            if traps and draw < loop_share + trap_share:
-                target_SA[state, action] = rng.integers(ordinary, states)
-            else:
-                far = draw < loop_share + trap_share + back_share
-                target_SA[state, action] = rng.choice(back if far else home)
+    for state, action in np.ndindex(len(region_S), actions):
+        draw = rng.random() - loop_share
+        if draw < 0:
+            continue
+        if traps and draw < trap_share:
+            target_SA[state, action] = rng.integers(len(region_S), states)
+        else:
+            steps_back = 1 if draw < trap_share + back_share else 0
+            home = max(region_S[state] - steps_back, 0)
+            target_SA[state, action] = rng.choice(np.flatnonzero(region_S == home))
     for region in range(regions):
         door = rng.choice(np.flatnonzero(region_S == region))
-        beyond = rng.choice(np.flatnonzero(region_S == region + 1)) if region + 1 < regions else goal
-        target_SA[door, rng.integers(actions)] = beyond
+        beyond = np.flatnonzero(region_S == region + 1) if region + 1 < regions else [states]
+        target_SA[door, rng.integers(actions)] = rng.choice(beyond)
     return _with_slip(target_SA, slip)
+
+
+def _place_in_regions(rng: np.random.Generator, regions: int, count: int) -> Ints:
+    """A region for each state, in order, each region with at least one; the start is in the first."""
+    extra = rng.integers(regions, size=count - regions)
+    return np.sort(np.concatenate([np.arange(regions), extra]))
 
 
 def _with_slip(target_SA: Ints, slip: float) -> MDP:
