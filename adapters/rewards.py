@@ -8,6 +8,7 @@ tools as such events.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from milegpo_plugin import semconv
@@ -19,9 +20,9 @@ from milegpo_plugin.types import JSON, Span, SpanEvent
 class RewardSignal:
     """One reward as it was emitted: its dimensions in order, and what it was linked to.
 
-    ``links`` are (key, value) pairs that the rewarded span has: ``span_id``, ``trace_id`` or an
-    attribute such as ``gen_ai.response.id``. ``on_span`` says that the score was written on the
-    rewarded span itself, not on a span of its own.
+    A dimension whose value is no number has NaN. ``links`` are (key, value) pairs that the rewarded
+    span has: ``span_id``, ``trace_id`` or an attribute such as ``gen_ai.response.id``. ``on_span``
+    says that the score was written on the rewarded span itself, not on a span of its own.
     """
 
     span: Span
@@ -32,15 +33,16 @@ class RewardSignal:
 
 
 def read_rewards(span: Span) -> list[RewardSignal]:
-    """Every reward on ``span``, in the order in which they were written."""
-    signals = [
-        _evaluation(span, event)
-        for event in (*span.events, *span.logs)
-        if event.name == semconv.EVALUATION_EVENT
-    ]
+    """Every reward on ``span``, in the order in which they were written.
+
+    Evaluations of different names on one span are the dimensions of one reward.
+    """
+    events = (*span.events, *span.logs)
+    evaluations = [event for event in events if event.name == semconv.EVALUATION_EVENT]
+    signals = _evaluations(span, evaluations) if evaluations else []
     if semconv.AGL_REWARD + "0.value" in span.attributes:
         signals.append(_annotation(span))
-    return [signal for signal in signals if signal.dimensions]
+    return signals
 
 
 def _annotation(span: Span) -> RewardSignal:
@@ -49,7 +51,7 @@ def _annotation(span: Span) -> RewardSignal:
     return RewardSignal(
         span=span,
         time_ns=span.start_ns,
-        dimensions=_numbers([(item.get("name"), item.get("value")) for item in fields]),
+        dimensions=tuple(_dimension(item.get("name"), item.get("value")) for item in fields),
         links=tuple(
             (str(link["key_match"]), str(link["value_match"]))
             for link in links
@@ -58,22 +60,29 @@ def _annotation(span: Span) -> RewardSignal:
     )
 
 
-def _evaluation(span: Span, event: SpanEvent) -> RewardSignal:
-    name = event.attributes.get(semconv.EVALUATION_NAME)
-    response_id = event.attributes.get(semconv.RESPONSE_ID)
+def _evaluations(span: Span, events: Sequence[SpanEvent]) -> list[RewardSignal]:
+    names = [event.attributes.get(semconv.EVALUATION_NAME) for event in events]
+    if len(set(map(str, names))) == len(names):
+        return [_evaluation(span, events)]
+    return [_evaluation(span, [event]) for event in events]
+
+
+def _evaluation(span: Span, events: Sequence[SpanEvent]) -> RewardSignal:
+    last = events[-1]
+    response_id = last.attributes.get(semconv.RESPONSE_ID)
     return RewardSignal(
         span=span,
-        time_ns=event.time_ns or span.end_ns,
-        dimensions=_numbers([(name, event.attributes.get(semconv.EVALUATION_SCORE))]),
+        time_ns=last.time_ns or span.end_ns,
+        dimensions=tuple(
+            _dimension(
+                event.attributes.get(semconv.EVALUATION_NAME), event.attributes.get(semconv.EVALUATION_SCORE)
+            )
+            for event in events
+        ),
         links=((semconv.RESPONSE_ID, str(response_id)),) if response_id else (),
         on_span=True,
     )
 
 
-def _numbers(pairs: list[tuple[JSON, JSON]]) -> tuple[tuple[str, float], ...]:
-    """Dimensions whose value is a finite number; the others are no rewards."""
-    return tuple(
-        (str(name or ""), float(value))
-        for name, value in pairs
-        if isinstance(value, int | float) and math.isfinite(value)
-    )
+def _dimension(name: JSON, value: JSON) -> tuple[str, float]:
+    return str(name or ""), float(value) if isinstance(value, int | float) else math.nan

@@ -48,11 +48,11 @@ def share_evidence(
             used.add(_key(run.span))
     for signal in evidence.rewards:
         owner = owners.of_reward(signal)
+        used.add(_key(signal.span))
         if owner is None:
             skipped.append(Skipped("reward", signal.span.span_id, "no single rollout it can belong to"))
             continue
         shared[owner].rewards.append(signal)
-        used.add(_key(signal.span))
     lonely: dict[tuple[str, str], str] = {}
     for span in evidence.spans:
         owner = owners.of_span(span)

@@ -8,6 +8,7 @@ was copied, and is not summed.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Final
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters import RewardSignal
-from milegpo_plugin.trajectories.calls import Call
+from milegpo_plugin.trajectories.calls import Call, call_order
 
 _FINAL_NAMES: Final = frozenset({"final", "final_reward", "outcome", "outcome_reward"})
 
@@ -41,11 +42,13 @@ def score_rollout(calls: Sequence[Call], signals: Sequence[RewardSignal], name: 
     """The rewards of one rollout.
 
     Args:
-        calls: the calls of the rollout in order of time.
-        signals: its rewards in order of time.
+        calls: the calls of the rollout.
+        signals: its rewards.
         name: the dimension that counts; None for the first of each reward.
     """
-    rewards = [reward for signal in signals if (reward := _reward(signal, calls, name))]
+    places = _Places(calls)
+    in_time = sorted(signals, key=lambda signal: signal.time_ns)
+    rewards = [reward for signal in in_time if (reward := _reward(signal, places, name))]
     if not rewards:
         return RolloutRewards(None, {})
     named = [index for index, reward in enumerate(rewards) if reward.name.lower() in _FINAL_NAMES]
@@ -59,32 +62,37 @@ def score_rollout(calls: Sequence[Call], signals: Sequence[RewardSignal], name: 
     return RolloutRewards(outcome.value, dict(steps))
 
 
-def _reward(signal: RewardSignal, calls: Sequence[Call], name: str | None) -> _Reward | None:
-    """The dimension that counts; a reward without it is none."""
+def _reward(signal: RewardSignal, calls: _Places, name: str | None) -> _Reward | None:
+    """The dimension that counts; a reward without it, or without a number there, is none."""
     wanted = [item for item in signal.dimensions if name is None or item[0] == name]
-    if not wanted:
+    if not wanted or not math.isfinite(wanted[0][1]):
         return None
-    return _Reward(_rewarded(signal, calls), wanted[0][0], wanted[0][1])
+    return _Reward(calls.of(signal), wanted[0][0], wanted[0][1])
 
 
-def _rewarded(signal: RewardSignal, calls: Sequence[Call]) -> Call | None:
-    linked = next((call for call in calls if _is_linked(signal, call)), None)
-    if linked is not None:
-        return linked
-    before = bisect_left(calls, signal.time_ns, key=lambda call: call.start_ns)
-    return calls[before - 1] if before else None
+class _Places:
+    """From what a reward tells to the call that it belongs to."""
 
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._in_time = sorted(calls, key=call_order)
+        self._by_span = {span.span_id: call for call in calls for span in call.spans}
+        self._by_response = {call.read.response_id: call for call in calls if call.read.response_id}
 
-def _is_linked(signal: RewardSignal, call: Call) -> bool:
-    span_ids = {span.span_id for span in call.spans}
-    if signal.on_span and signal.span.span_id in span_ids:
-        return True
-    for key, value in signal.links:
-        if key == "span_id" and value in span_ids:
-            return True
-        if key == semconv.RESPONSE_ID and value == call.read.response_id:
-            return True
-    return False
+    def of(self, signal: RewardSignal) -> Call | None:
+        """By link, by the span it stands on, else the last call that began before."""
+        for key, value in signal.links:
+            linked = self._linked(key, value)
+            if linked is not None:
+                return linked
+        if signal.on_span and signal.span.span_id in self._by_span:
+            return self._by_span[signal.span.span_id]
+        before = bisect_left(self._in_time, signal.time_ns, key=lambda call: call.start_ns)
+        return self._in_time[before - 1] if before else None
+
+    def _linked(self, key: str, value: str) -> Call | None:
+        if key == "span_id":
+            return self._by_span.get(value)
+        return self._by_response.get(value) if key == semconv.RESPONSE_ID else None
 
 
 def _are_copies(calls: Sequence[Call], outcome: _Reward, rewards: Sequence[_Reward]) -> bool:

@@ -73,3 +73,36 @@ def make_span() -> Callable[..., Span]:
 
     make.count = 0  # type: ignore[attr-defined]
     return make
+
+
+@pytest.fixture(scope="session")
+def make_call(make_span: Callable[..., Span]) -> Callable[..., Span]:
+    """A model call in the GenAI form.
+
+    ``history`` holds ("user", text), ("assistant", text, [(id, name, arguments), …]) and
+    ("tool", id, text); ``text`` and ``calls`` are the answer, which is absent when both are None.
+    """
+
+    def make(
+        history: Sequence[tuple[Any, ...]], text: str | None = None, calls: Any = None, **fields: Any
+    ) -> Span:
+        extra = fields.pop("attributes", {})
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps([*map(_turn, history)]),
+        }
+        if text is not None or calls is not None:
+            answer = [_turn(("assistant", text, calls or ()))]
+            attributes["gen_ai.output.messages"] = json.dumps(answer)
+        return make_span(fields.pop("name", "chat m"), {**attributes, **extra}, **fields)
+
+    return make
+
+
+def _turn(turn: tuple[Any, ...]) -> dict[str, Any]:
+    if turn[0] == "tool":
+        return {"role": "tool", "parts": [{"type": "tool_call_response", "id": turn[1], "response": turn[2]}]}
+    parts = [] if turn[1] is None else [{"type": "text", "content": turn[1]}]
+    for call_id, name, arguments in turn[2] if len(turn) > 2 else ():
+        parts.append({"type": "tool_call", "id": call_id, "name": name, "arguments": arguments})
+    return {"role": turn[0], "parts": parts}
