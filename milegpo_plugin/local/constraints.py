@@ -35,12 +35,14 @@ class ConstraintCompiler:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, vocabulary: int, calls: CallFormat):
         self._tokenizer = tokenizer
         self._calls = calls
-        self._info = xgrammar.TokenizerInfo(
-            token_texts(tokenizer, vocabulary), vocab_size=vocabulary, stop_token_ids=[tokenizer.eos_token_id]
+        self._texts = token_texts(tokenizer, vocabulary)
+        special = {index for index, token in tokenizer.added_tokens_decoder.items() if token.special}
+        self._matched = [b"" if index in special else text for index, text in enumerate(self._texts)]
+        info = xgrammar.TokenizerInfo(
+            self._matched, vocab_size=vocabulary, stop_token_ids=[tokenizer.eos_token_id]
         )
-        self._texts = self._info.decoded_vocab
         self._compiler = xgrammar.GrammarCompiler(
-            self._info, max_threads=1, cache_enabled=False, enable_dynamic_compilation=True
+            info, max_threads=1, cache_enabled=False, enable_dynamic_compilation=True
         )
         self._compiled = lru_cache(_CACHE_SIZE)(self._compile)
 
@@ -62,7 +64,7 @@ class ConstraintCompiler:
 
     def token_bytes(self, token: int) -> bytes:
         """The bytes that a token stands for."""
-        return bytes(self._texts[token])
+        return self._texts[token]
 
     def _matcher(self, kind: str, what: Any) -> TokenMatcher:
         return TokenMatcher(self._compiled(kind, json.dumps(what)), self._tokenizer)
@@ -72,7 +74,8 @@ class ConstraintCompiler:
         try:
             return self._compiler.compile_grammar(self._grammar(kind, value))
         except RuntimeError as error:
-            raise RequestError(f"the {kind} constraint cannot be compiled: {error}", param=kind) from error
+            reason = str(error).split(": ", 1)[-1].strip()
+            raise RequestError(f"the {kind} constraint cannot be compiled: {reason}", param=kind) from error
 
     def _grammar(self, kind: str, value: Any) -> xgrammar.Grammar:
         if kind == "json":
@@ -113,7 +116,7 @@ class ConstraintCompiler:
     def _tokens(self, text: str) -> str:
         """The text's own tokens as a rule; its bytes when the tokenizer would alter it."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
-        if ids and b"".join(self._texts[token] for token in ids) == text.encode():
+        if ids and b"".join(self._matched[token] for token in ids) == text.encode():
             return " ".join(f"Token({token})" for token in ids)
         return json.dumps(text)
 

@@ -7,7 +7,8 @@ the sampler drew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging as transformers_logging
 
 from milegpo_plugin.errors import ConfigError, InputNotFoundError
 from milegpo_plugin.local.chat import (
@@ -112,7 +114,8 @@ class Policy:
 
     def save(self, directory: Path) -> None:
         """Write the model (of LoRA the adapter only), the tokenizer and the settings."""
-        self.module.save_pretrained(directory / "model")
+        with _no_progress_bar():
+            self.module.save_pretrained(directory / "model")
         self.tokenizer.save_pretrained(directory / "tokenizer")
         about = {"version": self.version, "settings": self.settings.model_dump(mode="json")}
         (directory / _POLICY_FILE).write_text(json.dumps(about, indent=1), encoding="utf-8")
@@ -149,15 +152,34 @@ def load_policy(directory: Path) -> Policy:
         raise InputNotFoundError(f"{file}: no such file; the folder holds no saved policy")
     about = json.loads(file.read_text(encoding="utf-8"))
     settings = ModelSettings.model_validate(about["settings"])
-    if settings.lora and settings.path:
-        base = _pretrained(settings.path, settings)
-        module = PeftModel.from_pretrained(base, str(directory / "model"), is_trainable=True)
-    else:
-        module = _pretrained(str(directory / "model"), settings)
+    with _no_progress_bar():
+        if settings.lora and settings.path:
+            base = _pretrained(settings.path, settings)
+            module = PeftModel.from_pretrained(base, str(directory / "model"), is_trainable=True)
+        else:
+            module = _pretrained(str(directory / "model"), settings)
     tokenizer = _pretrained_tokenizer(str(directory / "tokenizer"))
     policy = _policy(module, tokenizer, settings)
     policy.version = about["version"]
     return policy
+
+
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Keep transformers from drawing a bar over the progress of a run."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+
+
+def use_threads(threads: int | None) -> None:
+    """Set torch's CPU threads for this process; None leaves torch's choice."""
+    if threads is not None:
+        torch.set_num_threads(threads)
 
 
 def _tiny_tokenizer(tiny: TinyModelSettings, sample_texts: Iterable[str]) -> PreTrainedTokenizerBase:

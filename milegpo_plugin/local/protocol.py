@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from milegpo_plugin.errors import MilegpoError
 from milegpo_plugin.types import Message
@@ -40,6 +40,20 @@ class FunctionTool(_Wire):
     name: str = Field(pattern=r"^[a-zA-Z0-9_.\-]{1,128}$")
     description: str | None = None
     parameters: dict[str, Any] | None = None
+
+    @field_validator("parameters")
+    @classmethod
+    def _well_formed(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Properties by name, each an object; ``true`` (anything goes) is the empty schema."""
+        if schema is None:
+            return None
+        properties, required = schema.get("properties") or {}, schema.get("required") or []
+        if not isinstance(properties, dict) or not isinstance(required, list):
+            raise ValueError("properties must be an object and required an array")
+        plain = {name: {} if rule is True else rule for name, rule in properties.items()}
+        if not all(isinstance(rule, dict) for rule in plain.values()):
+            raise ValueError("every property must have a schema")
+        return {**schema, "properties": plain, "required": required}
 
 
 class Tool(_Wire):

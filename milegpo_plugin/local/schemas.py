@@ -67,7 +67,8 @@ def _is_plain_object(schema: JsonSchema) -> bool:
     properties = schema.get("properties", {})
     known = set(schema.get("required", ())) <= properties.keys()
     composed = any(key in schema for key in ("$ref", "anyOf", "oneOf", "allOf", "patternProperties"))
-    return schema.get("type", "object") == "object" and known and not composed
+    open_ended = isinstance(schema.get("additionalProperties"), dict)
+    return schema.get("type", "object") == "object" and known and not composed and not open_ended
 
 
 def _object_pieces(names: Sequence[str], schema: JsonSchema) -> Iterator[Piece]:

@@ -133,6 +133,13 @@ def test_json_and_regex_constraints_hold(any_policy: Policy) -> None:
     assert text[:3].isdigit()
 
 
+def test_a_special_token_never_stands_for_its_text(policy: Policy) -> None:
+    allowed = unpack_masks([policy.constraints.regex(".*").allowed()], policy.vocabulary)[0]
+    special = [policy.tokenizer.convert_tokens_to_ids(text) for text in ("<|user|>", "<|pad|>")]
+    assert not allowed[special].any()
+    assert allowed[policy.tokenizer.eos_token_id]
+
+
 def test_an_impossible_pattern_is_refused_by_name(policy: Policy) -> None:
     with pytest.raises(RequestError, match="the regex constraint cannot be compiled"):
         policy.constraints.regex("(")

@@ -24,6 +24,10 @@ USER = [{"role": "user", "content": "You are in the kitchen."}]
 COMMANDS = ("move north", "move east", "take coin")
 
 
+def tool_with(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+
+
 @pytest.fixture
 def ask(client: OpenAI) -> Callable[..., Any]:
     def create(messages: Any = None, **fields: Any) -> Any:
@@ -170,10 +174,28 @@ def test_requests_in_parallel_all_get_their_own_answer(
         ({"n": 2}, "n: input should be less than or equal to 1, got 2"),
         ({"response_format": {"type": "xml"}}, "response_format is not supported"),
         ({"extra_body": {"structured_outputs": {"regex": "("}}}, "the regex constraint cannot be compiled"),
+        ({"tools": tool_with({"type": "object", "properties": [1]})}, "properties must be an object"),
+        ({"tools": tool_with({"properties": {"a": 3}})}, "every property must have a schema"),
+        (
+            {"tools": tool_with({"type": "nonsense"}), "tool_choice": "required"},
+            'Unsupported type "nonsense"',
+        ),
         ({"extra_body": {"structured_outputs": {"choice": ["a"], "regex": "b"}}}, "give one of choice"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "content must be text"),
     ],
-    ids=["too long", "no tools", "temperature", "n", "format", "regex", "two constraints", "image"],
+    ids=[
+        "too long",
+        "no tools",
+        "temperature",
+        "n",
+        "format",
+        "regex",
+        "properties",
+        "property",
+        "type",
+        "two constraints",
+        "image",
+    ],
 )
 def test_a_bad_request_is_told_what_is_wrong(
     ask: Callable[..., Any], fields: dict[str, Any], message: str
