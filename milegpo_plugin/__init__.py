@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from milegpo_plugin.agl.agent import UserAgent
     from milegpo_plugin.agl.verl.algorithm import MileGPO
     from milegpo_plugin.config import CreditConfig
     from milegpo_plugin.credit import assign_credit
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from milegpo_plugin.types import Trajectory
 
 __version__ = "0.1.0"
-__all__ = ["CreditConfig", "LocalMileGPO", "MileGPO", "Trajectory", "assign_credit"]
+__all__ = ["CreditConfig", "LocalMileGPO", "MileGPO", "Trajectory", "UserAgent", "assign_credit"]
 
 _HOMES: Final[dict[str, str]] = {
     "CreditConfig": "milegpo_plugin.config",
     "LocalMileGPO": "milegpo_plugin.local.algorithm",
     "MileGPO": "milegpo_plugin.agl.verl.algorithm",
     "Trajectory": "milegpo_plugin.types",
+    "UserAgent": "milegpo_plugin.agl.agent",
     "assign_credit": "milegpo_plugin.credit",
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentlightning.emitter import emit_exception
 from agentlightning.litagent import LitAgent
-from agentlightning.types import LLM, NamedResources, Rollout
+from agentlightning.types import LLM, AttemptedRollout, NamedResources, Rollout
 
 from milegpo_plugin.agl.play import environment, load_agent, openai_environment, outcome_of
 from milegpo_plugin.errors import AgentError
@@ -42,9 +42,18 @@ class UserAgent(LitAgent[dict[str, Any]]):
         if llm is None:
             raise AgentError(f"rollout {rollout.rollout_id}: the algorithm published no LLM resource")
         try:
-            with environment(openai_environment(llm.endpoint, model=llm.model, api_key=llm.api_key)):
+            with environment(
+                openai_environment(_base_url(llm, rollout), model=llm.model, api_key=llm.api_key)
+            ):
                 result = self._play(task)
             return outcome_of(task, result, self._score)
         except Exception as error:
             emit_exception(error)
             raise
+
+
+def _base_url(llm: LLM, rollout: Rollout) -> str:
+    """The endpoint of this attempt: the platform's proxy files each call under the ids in its URL."""
+    attempted = isinstance(rollout, AttemptedRollout)
+    ids = (rollout.rollout_id, rollout.attempt.attempt_id) if attempted else (None, None)
+    return str(llm.get_base_url(*ids))

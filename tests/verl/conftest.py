@@ -7,6 +7,7 @@ each other, as with a chat template that only appends.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import threading
 import time
 import types
@@ -14,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,6 @@ from agentlightning.types import LLM, Span
 from milegpo_plugin.agl.verl.daemon import MileGPODaemon
 from milegpo_plugin.agl.verl.settings import BackendSettings
 
-VOCABULARY = 300
 PAD, TURN = 0, 1
 PROMPT, RESPONSE = 96, 24
 REWARD = "agentlightning.reward.0"
@@ -156,6 +157,17 @@ class Proxy:
 class Tokenizer:
     pad_token_id = PAD
     all_special_ids = (PAD, TURN)
+
+
+@pytest.fixture(scope="session")
+def stand_ins() -> Any:
+    """The module ``stand_ins.py``, which the script of the end-to-end test imports too."""
+    spec = importlib.util.spec_from_file_location("stand_ins", Path(__file__).with_name("stand_ins.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

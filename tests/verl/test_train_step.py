@@ -5,7 +5,6 @@ Only the worker group is a stand-in: it calls the actor in this process instead 
 
 from __future__ import annotations
 
-import copy
 import types
 from typing import Any
 
@@ -15,11 +14,7 @@ import torch
 from agentlightning.verl.daemon import AgentModeDaemon
 from agentlightning.verl.dataset import LoadedDataset
 from agentlightning.verl.trainer import AgentLightningTrainer
-from transformers import Qwen2Config, Qwen2ForCausalLM
-from verl import DataProto
 from verl.trainer.ppo.utils import Role
-from verl.utils.config import omega_conf_to_dataclass
-from verl.workers.actor.dp_actor import DataParallelPPOActor
 
 from milegpo_plugin import CreditConfig, MileGPO
 from milegpo_plugin.agl.verl.trainer import MileGPOTrainer
@@ -42,75 +37,15 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def tiny_qwen2() -> Qwen2ForCausalLM:
-    torch.manual_seed(0)
-    size = Qwen2Config(
-        vocab_size=300,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=512,
-    )
-    return Qwen2ForCausalLM(size)
-
-
-class Workers:
-    """One worker of the actor's group, in this process."""
-
-    world_size = 1
-
-    def __init__(self, config: Any) -> None:
-        actor = copy.deepcopy(config.actor_rollout_ref.actor)
-        actor.ppo_mini_batch_size *= config.actor_rollout_ref.rollout.n
-        self.model = tiny_qwen2()
-        self.reference = tiny_qwen2()
-        optimizer = torch.optim.AdamW(self.model.parameters(), lr=actor.optim.lr)
-        dataclass = omega_conf_to_dataclass(actor)
-        self.actor = DataParallelPPOActor(dataclass, self.model, optimizer)
-        self.ref = DataParallelPPOActor(dataclass, self.reference)
-        self.updates: list[DataProto] = []
-
-    def compute_log_prob(self, batch: DataProto) -> DataProto:
-        log_probs, entropys = self.actor.compute_log_prob(self._sized(batch), calculate_entropy=True)
-        return DataProto.from_dict(tensors={"old_log_probs": log_probs, "entropys": entropys})
-
-    def compute_ref_log_prob(self, batch: DataProto) -> DataProto:
-        log_probs, _ = self.ref.compute_log_prob(self._sized(batch))
-        return DataProto.from_dict(tensors={"ref_log_prob": log_probs})
-
-    def update_actor(self, batch: DataProto) -> DataProto:
-        self.updates.append(batch)
-        return DataProto(meta_info={"metrics": self.actor.update_policy(self._sized(batch))})
-
-    def _sized(self, batch: DataProto) -> DataProto:
-        batch.meta_info |= {"micro_batch_size": 8, "temperature": 1.0, "use_dynamic_bsz": False}
-        return batch
-
-
-class Engine:
-    """The inference engine's manager; scripted rollouts need none."""
-
-    server_addresses = ("127.0.0.1:1",)
-
-    def wake_up(self) -> None:
-        pass
-
-    def sleep(self) -> None:
-        pass
-
-
 @pytest.fixture(scope="module", autouse=True)
-def process_group(tmp_path_factory):
-    store = tmp_path_factory.mktemp("gloo") / "store"
-    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
+def process_group(tmp_path_factory, stand_ins):
+    stand_ins.start_process_group(str(tmp_path_factory.mktemp("gloo") / "store"))
     yield
     torch.distributed.destroy_process_group()
 
 
 @pytest.fixture
-def make_trainer(make_stage):
+def make_trainer(make_stage, stand_ins):
     """A trainer around a stage; ``stock`` is Agent Lightning's own GRPO on the same rollouts."""
 
     def build(script, *, stock: bool = False, level: str = "transition", config: Any = None, **settings: Any):
@@ -136,12 +71,11 @@ def make_trainer(make_stage):
             adapter=None,
             daemon_cls=None,
         )
-        trainer.actor_rollout_wg = Workers(algorithm.config)
+        trainer.actor_rollout_wg = stand_ins.Workers(algorithm.config)
         trainer.ref_policy_wg = trainer.actor_rollout_wg
-        trainer.async_rollout_manager = Engine()
+        trainer.async_rollout_manager = stand_ins.Engine(["127.0.0.1:1"])
         trainer.agent_mode_daemon = stage.daemon
         trainer.global_steps = 1
-        trainer.played = {}
         return trainer, stage
 
     return build
@@ -151,19 +85,14 @@ def train_one_step(trainer) -> dict[str, Any]:
     return trainer._train_step(next(iter(trainer.train_dataloader)))
 
 
-def weights(trainer) -> torch.Tensor:
-    parameters = trainer.actor_rollout_wg.model.parameters()
-    return torch.cat([parameter.detach().flatten() for parameter in parameters]).clone()
-
-
 def test_parameters_move_and_move_differently_under_milegpo_and_grpo(make_trainer, walks):
     moves = {}
     for stock in (False, True):
         torch.manual_seed(0)
         trainer, _ = make_trainer(walks, stock=stock)
-        before = weights(trainer)
+        before = trainer.actor_rollout_wg.weights()
         metrics = train_one_step(trainer)
-        moves[stock] = weights(trainer) - before
+        moves[stock] = trainer.actor_rollout_wg.weights() - before
         assert moves[stock].abs().max() > 0
         assert np.isfinite(metrics["actor/grad_norm"])
     assert torch.nn.functional.cosine_similarity(moves[False], moves[True], dim=0) < 0.9

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import cloudpickle
@@ -118,10 +119,17 @@ class MileGPO(VERL):
     def _check_store(self) -> None:
         """The store must reach the Ray driver, which is another process."""
         try:
-            cloudpickle.dumps(self.get_store())
+            store = self.get_store()
         except ValueError as error:
             raise ConfigError("MileGPO runs inside agentlightning.Trainer(algorithm=…).fit(…)") from error
-        except TypeError as error:
+        if not store.capabilities.get("zero_copy"):
             raise ConfigError(
-                f"the store cannot be shared with Ray ({error}): use Trainer(strategy='cs')"
+                f"{type(store).__name__} lives in one process and Ray would copy it: use Trainer(strategy='cs')"
+            )
+        try:
+            cloudpickle.dumps(store)
+        except (TypeError, AttributeError, PicklingError) as error:
+            raise ConfigError(
+                f"{type(store).__name__} cannot be sent to Ray ({error}): install 'fastapi<=0.124.4' "
+                "'starlette<=0.50.0'"
             ) from error
