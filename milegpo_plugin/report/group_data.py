@@ -203,9 +203,8 @@ def _edge_data(facts: Facts, edge: int, drawing: Drawing, limits: Limits) -> Rec
 
 
 def _decisive(facts: Facts, edges: range, *, sign: int) -> list[int]:
-    """Moves that gained (``sign`` 1) or lost most: step credit, counted once a rollout that made them."""
-    credit = {
-        edge: sign * (facts.edges[edge]["step_part"] or 0.0) * facts.edges[edge]["visits"] for edge in edges
-    }
-    ranked = sorted((edge for edge in edges if credit[edge] > 1e-9), key=lambda edge: (-credit[edge], edge))
-    return [edge - edges.start for edge in ranked[:DECISIVE]]
+    """Moves that gained (``sign`` 1) or lost most over all rollouts that made them, the largest step first."""
+    step = {edge: sign * (facts.edges[edge]["step_part"] or 0.0) for edge in edges}
+    found = [edge for edge in edges if step[edge] > 1e-9]
+    found.sort(key=lambda edge: (-step[edge] * facts.edges[edge]["visits"], edge))
+    return [edge - edges.start for edge in sorted(found[:DECISIVE], key=lambda edge: (-step[edge], edge))]

@@ -14,6 +14,7 @@ from milegpo_plugin.credit.diagnostics import Diagnostics
 from milegpo_plugin.credit.measures import Share
 from milegpo_plugin.flags import FLAGS
 from milegpo_plugin.report.progress import decimal, percent
+from milegpo_plugin.report.text import one_line
 from milegpo_plugin.types import Skipped, Trajectory
 
 STRONGEST = 10
@@ -56,7 +57,7 @@ def flag_table(trajectories: Sequence[Trajectory]) -> Table | None:
     table = _table("flag", "count", "meaning", "cure", left=(2, 3))
     for flag, count in sorted(counts.items()):
         known = FLAGS.get(flag)
-        table.add_row(flag, str(count), known.meaning if known else "–", (known and known.cure) or "–")
+        table.add_row(_text(flag), str(count), known.meaning if known else "–", (known and known.cure) or "–")
     return table
 
 
@@ -69,7 +70,7 @@ def skip_table(skipped: Iterable[Skipped]) -> Table | None:
         return None
     table = _table("left out", "count", "reason", "first", left=(2, 3))
     for (kind, reason), ids in sorted(reasons.items()):
-        table.add_row(kind, str(len(ids)), _text(reason, 100), _text(ids[0]))
+        table.add_row(_text(kind), str(len(ids)), _text(reason, 100), _text(ids[0]))
     return table
 
 
@@ -144,6 +145,5 @@ def _table(*columns: str, left: Sequence[int] = ()) -> Table:
 
 
 def _text(value: str, width: int = TEXT_WIDTH) -> Text:
-    """Trace text is data: one line, no markup, no control characters."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in value).split())
-    return Text(line if len(line) <= width else line[: width - 1] + "…")
+    """Trace text is data: one line, no markup."""
+    return Text(one_line(value, width))

@@ -244,6 +244,18 @@ def test_a_run_draws_its_curves_and_groups(
     shoot("run")
 
 
+def test_a_page_of_a_running_run_loads_itself_again_and_keeps_the_selection(
+    browser: Browser, tmp_path: Path, make_run: Callable[..., Path]
+) -> None:
+    run = make_run(tmp_path / "run", done=2)
+    write_run_report(run, refresh=1, title="goes on")
+    browser.open(run / "report.html", "#group=1&rollout=2")
+    write_run_report(run, title="done")
+    browser.wait("return document.title === 'done' && document.body.dataset.ready === 'true'")
+    assert "group=1&rollout=2" in browser.driver.current_url
+    assert browser.text("#task").startswith("iteration 1 · house 01")
+
+
 def test_hostile_text_neither_runs_nor_shows_as_markup(
     browser: Browser,
     tmp_path: Path,

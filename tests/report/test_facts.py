@@ -7,7 +7,9 @@ import pytest
 
 from milegpo_plugin.config import ESTIMATORS, CreditConfig
 from milegpo_plugin.report.facts import Facts
+from milegpo_plugin.report.group_data import group_data
 from milegpo_plugin.report.page import batch_facts
+from milegpo_plugin.report.sampling import ATTEMPTS
 from milegpo_plugin.types import Trajectory
 
 
@@ -58,3 +60,10 @@ def test_a_silent_group_is_told_apart_from_one_with_signal(fork: Callable[[], li
     assert facts.is_silent(0)
     assert facts.credited_steps(0) == 4  # all failed, and yet entering the pit, where rollouts loop, is worse
     assert batch_facts(lost, CreditConfig(estimator="grpo")).credited_steps(0) == 0
+
+
+def test_the_decisive_moves_are_those_that_won_and_lost(fork: Callable[[], list[Trajectory]]) -> None:
+    data = group_data(batch_facts(fork(), CreditConfig()), 0, ATTEMPTS[0])
+    assert [data["edges"][edge]["short"] for edge in data["won"]] == ["left"]
+    assert [data["edges"][edge]["short"] for edge in data["lost"]] == ["right"]
+    assert data["facts"].startswith("2 of 4 rollouts succeeded. 4 states; 100% of the 12 steps")

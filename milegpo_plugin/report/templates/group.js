@@ -9,8 +9,8 @@ const PARTS = [
   ["other", "the other estimator"],
 ];
 
-function partOptions(rollout, names) {
-  return PARTS.filter(([part]) => rollout[part]).map(([part, label]) =>
+function partOptions(rollouts, names) {
+  return PARTS.filter(([part]) => rollouts.some((rollout) => rollout[part])).map(([part, label]) =>
     element("option", { value: part }, part === "other" ? names[1] : label));
 }
 
@@ -27,7 +27,7 @@ function rolloutRow(group, index, part, scale, longest) {
   const who = element("button", { type: "button", className: "who", dataset: { rollout: index }, title: `${rollout.id}, score ${rollout.score}, ${rollout.edge.length} steps` }, element("bdi", {}, label));
   const cells = element("div", { className: "cells" });
   cells.style.gridTemplateColumns = `repeat(${longest}, minmax(11px, 30px))`;
-  (rollout[part] || rollout.advantage).forEach((value, step) => {
+  (rollout[part] ?? rollout.edge.map(() => null)).forEach((value, step) => {
     const cell = cellOf(value, scale);
     Object.assign(cell.dataset, { rollout: index, step });
     cell.setAttribute("aria-label", `rollout ${rollout.id}, step ${step + 1}, ${signed(value)}`);

@@ -33,7 +33,7 @@ function renderGroup() {
   byId("task").textContent = [shown.label, shown.task].filter(Boolean).join(" · ");
   byId("facts").textContent = shown.facts;
   byId("notes").replaceChildren(...shown.notes.map((note) => element("p", { className: "note" }, note)));
-  byId("part").replaceChildren(...partOptions(shown.rollouts[0], data.names));
+  byId("part").replaceChildren(...partOptions(shown.rollouts, data.names));
   for (const name of ["won", "lost"]) {
     const none = element("li", { className: "quiet" }, "none: no move here is better or worse than another");
     byId(name).replaceChildren(...(shown[name].length ? shown[name].map((edge) => moveItem(shown, edge)) : [none]));
