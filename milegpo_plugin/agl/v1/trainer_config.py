@@ -24,6 +24,10 @@ SET: Final[dict[str, Any]] = {
 """Keys that have one right value; rollout-level advantages allow one value a rollout."""
 
 
+NORM_KEY: Final = "algorithm.norm_adv_by_std_in_grpo"
+"""Nobody reads it here; the credit's own ``norm`` decides, and the logged config says the same."""
+
+
 def configure(
     config: Config,
     credit: CreditConfig | dict[str, Any] | str | None = None,
@@ -60,7 +64,9 @@ def configure(
     base = credit if credit is not None else values.get("credit")
     resolved = resolve_credit(base, estimator=estimator, on_failed=on_failed, states=states)
     settings = read_settings({**values, "credit": resolved, "dump_dir": dump_dir or values.get("dump_dir")})
-    changes = {**SET, SECTION: write_settings(settings)} | ({} if own_hook else {HOOK_KEY: HOOK})
+    changes = {**SET, NORM_KEY: resolved.norm == "mean_std", SECTION: write_settings(settings)}
+    if not own_hook:
+        changes[HOOK_KEY] = HOOK
     for key, value in changes.items():
         update(config, key, value)
     return config

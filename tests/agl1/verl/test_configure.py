@@ -48,6 +48,7 @@ def test_a_config_of_fixed_structure_is_changed_all_the_same(config: Any) -> Non
     OmegaConf.set_struct(config, True)
     assert configure(config, credit="webshop") is config
     assert credit_of(config) == CreditConfig.preset("webshop")
+    assert config.algorithm.norm_adv_by_std_in_grpo is False
 
 
 def test_arguments_win_over_the_section_of_the_config(config: Any) -> None:
