@@ -14,9 +14,7 @@ from milegpo_plugin.local.model import Policy
 from milegpo_plugin.local.settings import LearnerSettings, LocalSettings
 from milegpo_plugin.rows import RowBatch
 
-SETTINGS = LocalSettings(
-    learner=LearnerSettings(minibatch_rows=8, total_iterations=5, kl_coefficient=0.01, epochs=2)
-)
+SETTINGS = LocalSettings(learner=LearnerSettings(minibatch_rows=4, total_iterations=5, kl_coefficient=0.01))
 
 
 @pytest.fixture
@@ -31,7 +29,7 @@ def train(act: Callable[..., Any], to_rows: Callable[..., RowBatch]) -> Callable
         }
         losses = []
         for _ in range(iterations):
-            rows = to_rows(policy, [request] * 16, lambda text: 1.0 if "coin" in text else -0.3)
+            rows = to_rows(policy, [request] * 8, lambda text: 1.0 if "coin" in text else -0.3)
             losses.append(learner.update(rows)["loss"])
             policy.records.clear()
         return losses
