@@ -95,8 +95,12 @@ def place_advantages(
         rows = rows_of[trajectory.rollout_id]
         _check_rows(batch, trajectory.rollout_id, own, rows, expected)
         if advantage_S is not None:
-            placed = _place(batch, placement, trajectory, own, zip(rows, expected, strict=True), advantage_S)
-            placement.skipped += _skipped_steps(trajectory, own, placed, limits)
+            steps = match_steps(own, trajectory.steps)
+            placed: dict[int, str | None] = {}
+            for row, segments in zip(rows, expected, strict=True):
+                reason = _drop_reason(batch.dropped_R[row], own[segments[0].turn], limits)
+                placed |= dict.fromkeys(_place(placement, row, segments, steps, advantage_S), reason)
+            placement.skipped += _skipped_steps(trajectory, steps, placed)
     return placement
 
 
@@ -151,39 +155,35 @@ def _unexpected(rollout_id: str, wanted: str, got: str) -> str:
     )
 
 
+def _drop_reason(dropped: np.bool_, first: Turn, limits: RowLimits) -> str | None:
+    if not dropped:
+        return None
+    return PROMPT_TOO_LONG if len(first.prompt_ids) > limits.prompt else ROW_DROPPED
+
+
 def _place(
-    batch: Batch,
     placement: Placement,
-    trajectory: Trajectory,
-    turns: Sequence[Turn],
-    rows: Iterable[tuple[int, Sequence[Segment]]],
+    row: int,
+    segments: Sequence[Segment],
+    steps: Sequence[int | None],
     advantage_S: NDArray[np.float64],
-) -> dict[int, str | None]:
-    """Write the advantages of one rollout; returns each step that has tokens, and why it is not trained."""
-    steps = match_steps(turns, trajectory.steps)
-    placed: dict[int, str | None] = {}
-    for row, segments in rows:
-        for turn, start, stop in segments:
-            step = steps[turn]
-            if step is None:
-                continue
-            placed[step] = ROW_DROPPED if batch.dropped_R[row] else None
+) -> Iterator[int]:
+    """Write the advantages of one row; gives the steps that have tokens in it."""
+    for turn, start, stop in segments:
+        step = steps[turn]
+        if step is not None:
             placement.score_RT[row, start:stop] = advantage_S[step]
             placement.trained_RT[row, start:stop] = True
-    return placed
+            yield step
 
 
 def _skipped_steps(
-    trajectory: Trajectory, turns: Sequence[Turn], placed: Mapping[int, str | None], limits: RowLimits
+    trajectory: Trajectory, steps: Sequence[int | None], placed: Mapping[int, str | None]
 ) -> Iterator[Skipped]:
-    steps = match_steps(turns, trajectory.steps)
+    """The steps that are not trained; ``placed`` has those with tokens and why their row was dropped."""
     for index, step in enumerate(trajectory.steps):
-        if index in placed:
-            reason = placed[index]
-            if reason and len(step.prompt_token_ids or ()) > limits.prompt:
-                reason = PROMPT_TOO_LONG
-        else:
-            reason = RESPONSE_TOO_LONG if index in steps else _missing(step)
+        missing = RESPONSE_TOO_LONG if index in steps else _missing(step)
+        reason = placed.get(index, missing)
         if reason:
             yield Skipped("step", f"{trajectory.rollout_id}#{index}", reason)
 
