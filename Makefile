@@ -1,12 +1,14 @@
 # Two commands do everything on a fresh machine: `make quickstart` and `make test`.
 PYTHON ?= python3.11
+PYTHON312 ?= python3.12
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test check format lint types imports test-slow clean
+.PHONY: help install quickstart test check all format format-check lint types imports clean
+.PHONY: test-slow test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -23,7 +25,8 @@ quickstart: $(READY) ## Train an unmodified agent on this machine and open its r
 	$(RUN)/milegpo quickstart
 
 test: $(READY) ## Run the tests
-	$(RUN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
+	$(RUN)/python -m pytest -m "not slow and not browser" -n 2 --dist loadgroup \
+		--ignore=tests/verl --ignore=tests/agl1
 
 check: format-check lint types imports ## What CI checks besides the tests
 
@@ -46,7 +49,48 @@ imports: $(READY) ## Check that data flows one way through the rooms
 	$(BIN)/lint-imports
 
 test-slow: $(READY) ## Run the minutes-long tests
-	$(RUN)/python -m pytest -m slow
+	$(RUN)/python -m pytest -m "slow and not browser" --ignore=tests/verl --ignore=tests/agl1
+
+test-browser: $(READY) ## Open the report in headless Chromium (installs it with apt)
+	command -v chromium chromedriver > /dev/null || (apt-get update && apt-get install -y chromium chromium-driver)
+	$(RUN)/python -m pytest -m browser tests/report
+
+.venv-verl/.ready: pyproject.toml constraints-verl.txt
+	$(PYTHON) -m venv .venv-verl
+	.venv-verl/bin/python -m pip install --quiet --upgrade pip
+	.venv-verl/bin/python -m pip install --quiet --no-deps -r constraints-verl.txt
+	.venv-verl/bin/python -m pip install --quiet --no-deps -e .
+	@touch $@
+
+test-verl: .venv-verl/.ready ## Run the tests of Agent Lightning 0.3 with verl, on CPU
+	LITELLM_LOCAL_MODEL_COST_MAP=True .venv-verl/bin/python -m pytest tests/verl
+
+.venv-agl1/.ready: pyproject.toml constraints-agl1.txt
+	$(PYTHON312) -m venv .venv-agl1
+	.venv-agl1/bin/python -m pip install --quiet --upgrade pip
+	.venv-agl1/bin/python -m pip install --quiet --no-deps -r constraints-agl1.txt
+	.venv-agl1/bin/python -m pip install --quiet --no-deps -e .
+	@touch $@
+
+.venv-agl1-verl/.ready: pyproject.toml constraints-agl1-verl.txt
+	$(PYTHON) -m venv .venv-agl1-verl
+	.venv-agl1-verl/bin/python -m pip install --quiet --upgrade pip
+	.venv-agl1-verl/bin/python -m pip install --quiet --no-deps --ignore-requires-python -r constraints-agl1-verl.txt
+	.venv-agl1-verl/bin/python -m pip install --quiet --no-deps -e .
+	@touch $@
+
+test-agl1: .venv-agl1/.ready .venv-agl1-verl/.ready ## Run the tests of Agent Lightning 1.0 (needs Python 3.12)
+	.venv-agl1/bin/python -m pytest tests/agl1 --ignore=tests/agl1/verl
+	.venv-agl1-verl/bin/python -m pytest tests/agl1/verl
+
+bench-credit: $(READY) ## Measure every estimator against exact advantages (15 minutes)
+	$(BIN)/python -m benchmarks.ground_truth
+
+bench-credit-speed: $(READY) ## Time the credit against a plain implementation
+	$(BIN)/python -m benchmarks.credit_speed
+
+bench-traces: $(READY) ## Time trace intake against the platform's own adapter
+	$(RUN)/python -m benchmarks.traces_speed
 
 clean: ## Remove the venv and everything that was built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-verl .venv-agl1 .venv-agl1-verl build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

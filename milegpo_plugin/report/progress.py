@@ -20,6 +20,7 @@ COLUMNS: Final = (
     ("seconds", 9),
     ("left", 8),
 )
+RECENT: Final = 5
 
 
 class TrainingProgress:
@@ -35,6 +36,7 @@ class TrainingProgress:
         self._console = console
         self._started = time.monotonic()
         self._last = self._started
+        self._pace: list[float] = []
         self._done = 0
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -65,6 +67,7 @@ class TrainingProgress:
         """Print the row of a finished iteration."""
         now = time.monotonic()
         self._done = int(metrics["iteration"])
+        self._pace = [*self._pace[-RECENT + 1 :], now - self._last]
         cells = (
             str(self._done),
             percent(metrics.get("success")),
@@ -73,17 +76,18 @@ class TrainingProgress:
             percent(metrics.get("credit/step_credit")),
             percent(metrics.get("validation/success")),
             f"{now - self._last:.0f}",
-            self._left(now),
+            self._left(),
         )
         self._last = now
         line = "".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
         self._progress.console.print(line, highlight=False)
 
-    def _left(self, now: float) -> str:
+    def _left(self) -> str:
+        """At the pace of the last iterations; validations are part of it."""
         if not self._done:
             return "–"
-        seconds = (now - self._started) / self._done * (self._iterations - self._done)
-        return f"{seconds / 60:.0f}m{seconds % 60:02.0f}s" if seconds >= 60 else f"{seconds:.0f}s"
+        seconds = sum(self._pace) / len(self._pace) * (self._iterations - self._done)
+        return f"{seconds // 60:.0f}m{seconds % 60:02.0f}s" if seconds >= 60 else f"{seconds:.0f}s"
 
 
 def percent(value: float | None) -> str:
