@@ -119,7 +119,9 @@ class CreditConfig(BaseModel):
     success_threshold: float = _symbol(
         0.0, "theta_r", "success_threshold", "success is reward > threshold", allow_inf_nan=False
     )
-    on_failure: OnFailure = Field("drop", description="a failed rollout is dropped, counted as reward 0, or kept")
+    on_failure: OnFailure = Field(
+        "drop", description="a failed rollout is dropped, counted as reward 0, or kept"
+    )
     states: StateConfig = StateConfig()
 
     return_scale: float = _symbol(10.0, "c", "return_scale", "scale of the graph return", gt=0)
@@ -173,7 +175,9 @@ class CreditConfig(BaseModel):
     )
     keep_branch: bool = _symbol(False, "kappa_bc", "keep_branch", "branch evidence alone keeps a candidate")
     mix_weight: float = _symbol(0.2, "eta", "mix_weight", "share of the shaped advantage", ge=0, le=1)
-    norm: Literal["mean_std", "mean"] = Field("mean_std", description="centre only, or centre and scale by the std")
+    norm: Literal["mean_std", "mean"] = Field(
+        "mean_std", description="centre only, or centre and scale by the std"
+    )
     step_weight: float = _symbol(1.0, "w_step", "step_weight", "weight of step credit", ge=0)
     episode_weight: float = _symbol(
         1.0, "w_episode", "episode_weight", "weight of the rollout's own score", ge=0

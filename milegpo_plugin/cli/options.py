@@ -28,9 +28,7 @@ Rewards = Annotated[Path | None, typer.Option(help='Lines of {"rollout_id", "rew
 EstimatorName = Annotated[
     str | None, typer.Option("--estimator", help="milegpo, graphgpo, gigpo, hgpo, grpo or rloo.")
 ]
-StageName = Annotated[
-    str | None, typer.Option("--stage", help="pcc (all), rcs, md or graph; for ablation.")
-]
+StageName = Annotated[str | None, typer.Option("--stage", help="pcc (all), rcs, md or graph; for ablation.")]
 PresetName = Annotated[
     str | None, typer.Option("--preset", help="The paper's settings: alfworld or webshop.")
 ]

@@ -18,7 +18,9 @@ def test_importing_the_package_and_assigning_credit_loads_nothing_heavy():
     assert loaded_by("import milegpo_plugin as m; m.assign_credit; m.CreditConfig; m.Trajectory") == set()
 
 
-@pytest.mark.parametrize("command", [[], ["credit"], ["diagnose"], ["trajectories"], ["report"], ["train"], ["quickstart"]])
+@pytest.mark.parametrize(
+    "command", [[], ["credit"], ["diagnose"], ["trajectories"], ["report"], ["train"], ["quickstart"]]
+)
 def test_help_loads_nothing_heavy_and_shows_an_example(command):
     code = (
         "from typer.testing import CliRunner\nfrom milegpo_plugin.cli import app\n"
