@@ -6,18 +6,33 @@ import argparse
 import json
 import os
 import platform
-import sys
+import resource
 import time
-from functools import partial
-from multiprocessing import get_context
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.ground_truth.jobs import Figures, Job, all_jobs, run_job
-from benchmarks.ground_truth.mdps import Floats
-from benchmarks.ground_truth.params import Params, read_params
+from benchmarks.ground_truth.params import read_params
 from benchmarks.ground_truth.results import Results
+from benchmarks.ground_truth.running import run_all
 
+COMMAND = "python -m benchmarks.ground_truth"
 OUTPUT = Path(__file__).parents[2] / "docs" / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run took, and on what."""
+
+    processes: int
+    minutes: float
+    processor_minutes: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.processes} processes on {os.cpu_count()} cores ({platform.machine()}, "
+            f"Python {platform.python_version()}): {self.minutes:.1f} minutes, "
+            f"{self.processor_minutes:.1f} processor minutes"
+        )
 
 
 def main() -> None:
@@ -26,39 +41,24 @@ def main() -> None:
     params = read_params().model_copy(update={"seeds": options.seeds or read_params().seeds})
     start = time.perf_counter()
     results = Results(params, run_all(params, options.processes))
-    write(results, options.output, time.perf_counter() - start, options.processes)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cost = Cost(
+        processes=options.processes,
+        minutes=(time.perf_counter() - start) / 60,
+        processor_minutes=(children.ru_utime + children.ru_stime) / 60,
+    )
+    write(results, options.output, cost)
 
 
-def run_all(params: Params, processes: int) -> dict[Job, Floats | Figures]:
-    """Every job's result; the order of work does not matter to it."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    jobs = all_jobs(params)
-    found: dict[Job, Floats | Figures] = {}
-    with get_context("spawn").Pool(processes) as pool:
-        for job, result in pool.imap_unordered(partial(_run, params.seeds), jobs):
-            found[job] = result
-            sys.stderr.write(f"\r{len(found)} of {len(jobs)} jobs")
-    sys.stderr.write("\n")
-    return {job: found[job] for job in jobs}
-
-
-def _run(seeds: int, job: Job) -> tuple[Job, Floats | Figures]:
-    return job, run_job(job, seeds)
-
-
-def write(results: Results, folder: Path, seconds: float, processes: int) -> None:
+def write(results: Results, folder: Path, cost: Cost) -> None:
     """``ground_truth.json``, ``ground_truth_tables.md`` and the pictures."""
     from benchmarks.ground_truth.plots import draw
     from benchmarks.ground_truth.report import tables
 
     folder.mkdir(parents=True, exist_ok=True)
-    command = "python -m benchmarks.ground_truth"
-    machine = f"{processes} processes, {os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
-    head = {"command": command, "machine": machine, "seconds": round(seconds), "mdps": results.params.seeds}
+    head = {"command": COMMAND, "cost": str(cost), "mdps": results.params.seeds}
     (folder / "ground_truth.json").write_text(_compact({**head, **results.as_json()}), encoding="utf-8")
-    (folder / "ground_truth_tables.md").write_text(
-        tables(results, command, machine, seconds), encoding="utf-8"
-    )
+    (folder / "ground_truth_tables.md").write_text(tables(results, COMMAND, str(cost)), encoding="utf-8")
     draw(results, folder)
 
 

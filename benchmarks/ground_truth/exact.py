@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from benchmarks.ground_truth.mdps import START, Bools, Floats, Ints, MDPs
 
@@ -12,12 +13,23 @@ LONG_DISCOUNT = 0.95
 
 def policy_values(mdps: MDPs, policy_MSA: Floats) -> Floats:
     """Success probability within the horizon from each time and state. Shape (T + 1, M, S)."""
+    moves = _policy_moves(mdps, policy_MSA)
     value = np.zeros((mdps.horizon + 1, len(mdps), mdps.goal + 1))
     value[:, :, mdps.goal] = 1.0
     for time in range(mdps.horizon - 1, -1, -1):
-        ahead = (policy_MSA * _expected(mdps, value[time + 1])).sum(axis=2)
+        ahead = (moves @ value[time + 1].ravel()).reshape(value.shape[1:])
         value[time] = np.where(mdps.terminal_MS, value[time], ahead)
     return value
+
+
+def _policy_moves(mdps: MDPs, policy_MSA: Floats) -> csr_array:
+    """State-to-state probabilities of all MDPs as one block-diagonal matrix. Shape (M S, M S)."""
+    models, states, actions, outcomes = mdps.next_MSAO.shape
+    first_state = np.arange(models)[:, None, None, None] * states
+    columns = (mdps.next_MSAO + first_state).ravel()
+    rows = np.arange(models * states + 1) * actions * outcomes
+    weights = (policy_MSA[..., None] * mdps.prob_MSAO).ravel()
+    return csr_array((weights, columns, rows), shape=(models * states,) * 2)
 
 
 def success_rate(mdps: MDPs, policy_MSA: Floats) -> Floats:

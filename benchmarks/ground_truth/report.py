@@ -11,13 +11,13 @@ from benchmarks.ground_truth.statistics import Interval
 PRECISION_ESTIMATORS = ("md", "rcs", "milegpo webshop", "milegpo", "milegpo, lower bound")
 
 
-def tables(results: Results, command: str, machine: str, seconds: float) -> str:
+def tables(results: Results, command: str, cost: str) -> str:
     """The whole page."""
     params = results.params
     families = list(params.families)
     head = (
         "# Credit against ground truth: tables\n\n"
-        f"Made by `{command}` on {machine} in {seconds / 60:.1f} minutes; {params.seeds} MDPs a family, means "
+        f"Made by `{command}` with {cost}. {params.seeds} MDPs a family, means "
         "with 95% percentile bootstrap intervals over MDPs; `*` marks a difference whose interval excludes 0. "
         "`params.yaml` beside the code holds every setting. What the figures teach is in "
         "[ground_truth.md](ground_truth.md).\n"

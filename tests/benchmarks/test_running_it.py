@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.ground_truth import __main__ as program
 from benchmarks.ground_truth import jobs as jobs_module
+from benchmarks.ground_truth import running
 from benchmarks.ground_truth.jobs import LearningJob, all_jobs, run_job
 from benchmarks.ground_truth.params import EXACT, read_params
 from benchmarks.ground_truth.results import Results
@@ -55,7 +56,7 @@ def results(params):
 
 
 def test_every_figure_of_the_tables_has_its_job(results, tmp_path):
-    program.write(results, tmp_path, seconds=1.0, processes=1)
+    program.write(results, tmp_path, program.Cost(processes=1, minutes=1.0, processor_minutes=1.0))
     text = (tmp_path / "ground_truth_tables.md").read_text(encoding="utf-8")
     assert "python -m benchmarks.ground_truth" in text
     assert all(f"| {name} |" in text for name in SHOWN)
@@ -87,3 +88,12 @@ def test_the_bootstrap_interval_covers_the_mean_of_what_is_known():
     assert found.mean == 2
     assert 1 <= found.low < 2 < found.high <= 3
     assert interval([np.nan]) is None
+
+
+def test_processes_give_the_same_results_as_one(params, monkeypatch):
+    """Spawned workers read the real parameters, so only jobs with those settings are compared."""
+    whole = read_params()
+    jobs = [LearningJob("coin", "grpo", whole.learning.learning_rate, True)]
+    monkeypatch.setattr(running, "all_jobs", lambda params: jobs)
+    found = running.run_all(whole.model_copy(update={"seeds": 1}), processes=2)
+    assert np.array_equal(found[jobs[0]], run_job(jobs[0], 1))
