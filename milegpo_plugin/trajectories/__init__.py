@@ -7,5 +7,6 @@ counted with its reason.
 
 from milegpo_plugin.trajectories.build import build_trajectories
 from milegpo_plugin.trajectories.options import Reconstruction, ReconstructOptions
+from milegpo_plugin.trajectories.partition import Partition
 
-__all__ = ["ReconstructOptions", "Reconstruction", "build_trajectories"]
+__all__ = ["Partition", "ReconstructOptions", "Reconstruction", "build_trajectories"]

@@ -19,11 +19,13 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
 
     The agent is the one that the call itself names, else the nearest named scope around it. A call
     outside every scope belongs to the scope that encloses it in time, if there is just one chain.
+    In another trace no call may be linked to that chain: who links its calls links all of them.
     """
     if evidence.scopes:
         chains = _Chains(evidence, calls)
         for call in calls:
             call.scopes = next((chain for span in call.spans if (chain := chains.of(span))), ())
+        chains.linked = {id(call.scopes[-1]) for call in calls if call.scopes}
         _assign_by_time([call for call in calls if not call.scopes], evidence.scopes, chains)
     for call in calls:
         call.agent = call.read.agent or next((scope.name for scope in call.scopes if scope.name), None)
@@ -38,6 +40,7 @@ class _Chains:
         self._nearest: Mapping[SpanKey, SpanKey | None] = nearest_ancestors(
             evidence.tree, spans, scopes.keys()
         )
+        self.linked: set[int] = set()
         self._scopes = scopes
         self._cache: dict[SpanKey, Chain] = {}
 
@@ -49,6 +52,11 @@ class _Chains:
     def from_scope(self, scope: AgentScope) -> Chain:
         """``scope`` and the scopes around it."""
         return self._chain((scope.span.trace_id, scope.span.span_id))
+
+    def may_take(self, scope: AgentScope, call: Call) -> bool:
+        """Whether a call without a link may belong to ``scope``."""
+        same_trace = scope.span.trace_id == call.spans[0].trace_id
+        return same_trace or id(self.from_scope(scope)[-1]) not in self.linked
 
     def _chain(self, key: SpanKey) -> Chain:
         if key not in self._cache:
@@ -64,7 +72,9 @@ def _assign_by_time(calls: Sequence[Call], scopes: Sequence[AgentScope], chains:
         while waiting and waiting[-1].span.start_ns <= call.start_ns:
             open_scopes.append(waiting.pop())
         open_scopes = [scope for scope in open_scopes if scope.span.end_ns >= call.start_ns]
-        enclosing = [scope for scope in open_scopes if _encloses(scope, call)]
+        enclosing = [
+            scope for scope in open_scopes if _encloses(scope, call) and chains.may_take(scope, call)
+        ]
         call.scopes = _only_chain(enclosing, chains)
 
 
@@ -84,6 +94,7 @@ def _only_chain(enclosing: Sequence[AgentScope], chains: _Chains) -> Chain:
 
 
 def process_of(span: Span) -> tuple[object, ...]:
-    """What the resource tells of the process that wrote the span."""
+    """What the resource tells of the process that wrote the span: its ids, else everything."""
     resource = span.resource
-    return resource.get("service.instance.id"), resource.get("host.name"), resource.get("process.pid")
+    ids = resource.get("service.instance.id"), resource.get("host.name"), resource.get("process.pid")
+    return ids if any(ids) else tuple(sorted((key, repr(value)) for key, value in resource.items()))

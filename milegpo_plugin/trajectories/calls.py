@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from milegpo_plugin.adapters import AgentScope, ModelCall
 from milegpo_plugin.adapters.messages import message_text, tool_call_ids
 from milegpo_plugin.types import Message, Span
+
+_TOOL_FINISHES: Final = frozenset({"tool_calls", "tool_call", "function_call", "tool_use"})
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +42,13 @@ def call_order(call: Call) -> tuple[int, int, str, str]:
     """Sort key: by start time, then by ids."""
     span = call.spans[0]
     return call.start_ns, call.end_ns, span.trace_id, span.span_id
+
+
+def is_incomplete(read: ModelCall) -> bool:
+    """Whether the answer is missing, or is said to call tools and calls none."""
+    if read.reply is None:
+        return True
+    return read.finish_reason in _TOOL_FINISHES and not read.reply.get("tool_calls")
 
 
 def is_reply(message: Message, reply: Message | None) -> bool:

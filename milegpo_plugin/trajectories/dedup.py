@@ -12,15 +12,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from milegpo_plugin.adapters import ModelCall, SpanKey, SpanTree
-from milegpo_plugin.adapters.messages import message_text, tool_call_ids
+from milegpo_plugin.adapters.messages import tool_call_ids
 from milegpo_plugin.trajectories.ancestors import nearest_ancestors
-from milegpo_plugin.trajectories.calls import Call, same_message, tool_names
-from milegpo_plugin.trajectories.evidence import Evidence, Reading, time_order
+from milegpo_plugin.trajectories.calls import Call, call_order, tool_names
+from milegpo_plugin.trajectories.copies import Copies, overlap, share_an_id, share_the_content
+from milegpo_plugin.trajectories.evidence import Evidence, Reading
 from milegpo_plugin.trajectories.unions import Unions
-from milegpo_plugin.types import Message, Span
-
-_CLOCK_NS: Final = 1_000_000
-"""Stamps of one process may differ by this much between two instrumentations."""
+from milegpo_plugin.types import Span
 
 _FILLED: Final = (
     "reply",
@@ -43,11 +41,16 @@ def merge_duplicates(evidence: Evidence) -> list[Call]:
     """The calls that really happened, in order of time."""
     readings, nested = _nested_copies(evidence)
     unions = Unions(range(len(readings)))
-    for left, right in nested:
-        unions.join(left, right)
-    for left, right in _pairs(readings):
-        unions.join(left, right)
-    calls = [_merge([readings[index] for index in group], evidence.tree) for group in unions.groups()]
+    for outer, inner in nested:
+        unions.join(outer, inner)
+    copies = [Copies([readings[index] for index in group]) for group in unions.groups()]
+    if len({dialect for copy in copies for dialect in copy.dialects}) > 1:
+        copies = _join_by(copies, lambda copy: copy.response_ids, share_an_id)
+        copies = _join_by(
+            copies, lambda copy: [copy.tool_call_ids] if copy.tool_call_ids else [], share_an_id
+        )
+        copies = _join_by(copies, Copies.texts, share_the_content)
+    calls = sorted((_merge(copy, evidence.tree) for copy in copies), key=call_order)
     evidence.counts["duplicate_calls"] = len(evidence.readings) - len(calls)
     return calls
 
@@ -95,101 +98,67 @@ def _is_false_call(inner: Sequence[Reading]) -> bool:
     return max(answered.values()) > 1
 
 
-def _pairs(readings: Sequence[Reading]) -> Iterator[tuple[int, int]]:
-    """Pairs of copies that are not nested."""
-    if len({reading.dialect for reading in readings}) < 2:
-        return
-    yield from _pairs_by(readings, lambda call: call.response_id, _are_copies)
-    yield from _pairs_by(readings, lambda call: _output_ids(call.reply), _are_copies)
-    yield from _pairs_by(readings, lambda call: _output_text(call.reply), _contains)
-
-
-def _pairs_by(
-    readings: Sequence[Reading],
-    key_of: Callable[[ModelCall], Hashable | None],
-    fits: Callable[[Reading, Reading], bool],
-) -> Iterator[tuple[int, int]]:
-    """Pairs of readings of two dialects with one key; each takes at most one of the other dialect."""
+def _join_by(
+    copies: Sequence[Copies],
+    keys_of: Callable[[Copies], Iterable[Hashable]],
+    fits: Callable[[Copies, Copies], bool],
+) -> list[Copies]:
+    """Join the copies that have a key in common and fit, each with one of another dialect at most."""
     buckets: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for index, reading in enumerate(readings):
-        key = key_of(reading.call)
-        if key:
+    for index in sorted(range(len(copies)), key=lambda index: copies[index].start_ns):
+        for key in keys_of(copies[index]):
             buckets[key].append(index)
+    unions = Unions(range(len(copies)))
     for bucket in buckets.values():
-        yield from _pairs_in(bucket, readings, fits)
+        if len(bucket) > 1:
+            _sweep(bucket, copies, fits, unions)
+    return [
+        copies[group[0]]
+        if len(group) == 1
+        else Copies([r for index in group for r in copies[index].readings])
+        for group in unions.groups()
+    ]
 
 
-def _pairs_in(
-    bucket: Sequence[int], readings: Sequence[Reading], fits: Callable[[Reading, Reading], bool]
-) -> Iterator[tuple[int, int]]:
-    """Sweep a bucket in order of time: only calls that are still open can be the outer copy."""
-    alone = len({readings[index].dialect for index in bucket}) == len(bucket) and fits is _are_copies
-    open_calls: list[int] = []
+def _sweep(
+    bucket: Sequence[int],
+    copies: Sequence[Copies],
+    fits: Callable[[Copies, Copies], bool],
+    unions: Unions[int],
+) -> None:
+    """Go through a bucket in order of time: only a call that is still open can be the outer copy.
+
+    An id that is there once for each dialect is trusted whatever the clocks say.
+    """
+    trusted = fits is share_an_id and len(bucket) == len({d for i in bucket for d in copies[i].dialects})
+    open_copies: list[int] = []
     taken: set[tuple[int, str]] = set()
     for index in bucket:
-        reading = readings[index]
-        if not alone:
-            limit = reading.call.span.start_ns - _CLOCK_NS
-            open_calls = [other for other in open_calls if readings[other].call.span.end_ns >= limit]
-        for other in reversed(open_calls):
-            free = (other, reading.dialect) not in taken
-            if free and readings[other].dialect != reading.dialect and fits(readings[other], reading):
-                taken.add((other, reading.dialect))
-                yield other, index
+        mine = copies[index]
+        if not trusted:
+            open_copies = [other for other in open_copies if overlap(copies[other], mine)]
+        for other in reversed(open_copies):
+            slots = {(other, dialect) for dialect in mine.dialects}
+            if slots.isdisjoint(taken) and fits(copies[other], mine):
+                taken |= slots
+                unions.join(other, index)
                 break
-        open_calls.append(index)
+        open_copies.append(index)
 
 
-def _are_copies(left: Reading, right: Reading) -> bool:
-    """Readings with one id whose replies do not contradict each other."""
-    ids, others = _output_ids(left.call.reply), _output_ids(right.call.reply)
-    return not ids or not others or ids == others or left.call.response_id == right.call.response_id
-
-
-def _contains(outer: Reading, inner: Reading) -> bool:
-    """One within the other in time, with the same last message as far as both have one."""
-    if not _are_copies(outer, inner) or not _within(inner.call.span, outer.call.span):
-        return False
-    if outer.call.response_id and inner.call.response_id and outer.call.response_id != inner.call.response_id:
-        return False
-    last = [call.messages[-1] for call in (outer.call, inner.call) if call.messages]
-    return len(last) < 2 or same_message(*last)
-
-
-def _within(inner: Span, outer: Span) -> bool:
-    return (
-        outer.rollout_id == inner.rollout_id
-        and inner.start_ns >= outer.start_ns - _CLOCK_NS
-        and inner.end_ns <= outer.end_ns + _CLOCK_NS
-    )
-
-
-def _output_ids(reply: Message | None) -> frozenset[str]:
-    return frozenset(tool_call_ids(reply)) if reply else frozenset()
-
-
-def _output_text(reply: Message | None) -> Hashable | None:
-    if reply is None:
-        return None
-    names = tuple(tool_names(reply))
-    text = message_text(reply)
-    return (text, names) if text or names else None
-
-
-def _merge(copies: Sequence[Reading], tree: SpanTree) -> Call:
+def _merge(copies: Copies, tree: SpanTree) -> Call:
     """One call of all its copies: structure from the outermost, content from the fullest."""
-    outer_first = sorted(copies, key=lambda copy: time_order(copy.call.span))
-    spans = [copy.call.span for copy in outer_first]
-    end_ns = max(span.end_ns for span in spans)
-    if len(copies) == 1:
-        return Call(copies[0].call, spans, spans[0].start_ns, end_ns, flags=set(copies[0].flags))
-    ranked = sorted(outer_first, key=lambda copy: _rank(copy, tree), reverse=True)
+    spans = [reading.call.span for reading in copies.readings]
+    if len(spans) == 1:
+        (only,) = copies.readings
+        return Call(only.call, spans, copies.start_ns, copies.end_ns, flags=set(only.flags))
+    ranked = sorted(copies.readings, key=lambda reading: _rank(reading, tree), reverse=True)
     best = ranked[0]
     filled: dict[str, Any] = {name: _first(ranked, name) for name in _FILLED}
-    filled |= {name: _first(outer_first, name) for name in ("agent", "conversation_id")}
+    filled |= {name: _first(copies.readings, name) for name in ("agent", "conversation_id")}
     span = next((copy.call.span for copy in ranked if copy.call.response_token_ids), spans[0])
     read = replace(best.call, span=span, **filled)
-    return Call(read, spans, spans[0].start_ns, end_ns, flags=set(_open_flags(best, read)))
+    return Call(read, spans, copies.start_ns, copies.end_ns, flags=set(_open_flags(best, read)))
 
 
 def _rank(copy: Reading, tree: SpanTree) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from milegpo_plugin.adapters import (
     dialect_of,
     read_rewards,
 )
+from milegpo_plugin.trajectories.calls import is_incomplete
 from milegpo_plugin.types import Span
 
 _PENDING: Final = "pending_span"
@@ -113,8 +114,8 @@ def _flags(call: ModelCall) -> frozenset[str]:
     flags = []
     if call.span.dropped_attributes or call.first_index:
         flags.append("dropped_attributes")
-    if call.reply is None:
-        flags.append("missing_completion")
+    if is_incomplete(call):
+        flags.append("missing_completion" if call.reply is None else "missing_tool_calls")
     if call.span.status == "ERROR":
         flags.append("error_status")
     if _counts_differ(call):

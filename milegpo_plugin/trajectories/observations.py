@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from milegpo_plugin.adapters.messages import merge_replies, message_text, tool_call_ids
-from milegpo_plugin.trajectories.calls import Call, is_reply, same_message
+from milegpo_plugin.trajectories.calls import Call, is_incomplete, is_reply, same_message
 from milegpo_plugin.types import Message
 
 
@@ -77,10 +77,11 @@ def _start_of_new(call: Call, predecessor: Call) -> int | None:
 def _continues(call: Call, predecessor: Call, offset: int) -> bool:
     """Whether the request of ``call`` begins with the predecessor's and then its answer.
 
-    The answer may be missing: some agents drop a turn that failed.
+    The answer may be missing: some agents drop a turn that failed. A request that is no longer than
+    the predecessor's is no continuation: it shows a window of the history, or it is a retry.
     """
     messages = call.read.messages
-    if not 0 <= offset <= len(messages):
+    if not 0 <= offset < len(messages):
         return False
     if (
         offset
@@ -90,12 +91,9 @@ def _continues(call: Call, predecessor: Call, offset: int) -> bool:
         return False
     turn = messages[offset : _end_of_turn(messages, offset)]
     reply = predecessor.read.reply
-    return (
-        not turn
-        or reply is None
-        or any(is_reply(message, reply) for message in turn)
-        or _is_split(turn, reply)
-    )
+    if not turn or reply is None or is_incomplete(predecessor.read):
+        return True
+    return any(is_reply(message, reply) for message in turn) or _is_split(turn, reply)
 
 
 def _is_split(turn: Sequence[Message], reply: Message) -> bool:

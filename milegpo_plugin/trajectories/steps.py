@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from milegpo_plugin.adapters.messages import message_text, read_action
 from milegpo_plugin.adapters.values import UNPARSED_ARGUMENTS
-from milegpo_plugin.trajectories.calls import Call, same_message
+from milegpo_plugin.trajectories.calls import Call, is_incomplete, same_message
 from milegpo_plugin.trajectories.observations import join_tool_results, new_messages, recover_reply
 from milegpo_plugin.trajectories.results import Answers, result_messages, split_joined_results
 from milegpo_plugin.types import Message, Skipped, Step
@@ -30,15 +30,15 @@ def drop_retried(calls: Sequence[Call]) -> tuple[list[Call], list[Skipped]]:
 
 
 def recover_replies(calls: Sequence[Call]) -> None:
-    """An answer that its own span lost stands in the history of the next call."""
+    """An answer that its own span lost, or its tool calls, stand in the history of the next call."""
     for call in calls:
         predecessor = call.predecessor
-        if predecessor is None or predecessor.read.reply is not None:
+        if predecessor is None or not is_incomplete(predecessor.read):
             continue
         reply = recover_reply(call)
-        if reply is not None:
+        if reply is not None and (predecessor.read.reply is None or reply.get("tool_calls")):
             predecessor.read = replace(predecessor.read, reply=reply)
-            predecessor.flags.discard("missing_completion")
+            predecessor.flags -= {"missing_completion", "missing_tool_calls"}
             predecessor.flags.add("action_from_next_call")
 
 

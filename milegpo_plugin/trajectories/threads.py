@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from milegpo_plugin.adapters.messages import merge_replies, message_text, tool_call_ids
 from milegpo_plugin.trajectories.agents import process_of
-from milegpo_plugin.trajectories.calls import Call, call_order, is_reply, same_message
+from milegpo_plugin.trajectories.calls import Call, call_order, is_incomplete, is_reply, same_message
 from milegpo_plugin.types import Message
 
 _MAX_CANDIDATES: Final = 16
@@ -127,8 +127,9 @@ class _Threads:
         self.by_place[call.spans[0].trace_id, call.input_end].append(call)
         if call.read.response_id is not None:
             self.by_response.setdefault(call.read.response_id, call)
-        if reply is None:
+        if is_incomplete(call.read):
             self.unanswered[call.input_end].append(call)
+        if reply is None:
             return
         for call_id in tool_call_ids(reply):
             self.by_tool_call[call_id].append(call)

@@ -1,0 +1,202 @@
+"""Which traces must be rebuilt together, found span by span, so that not all need be held at once.
+
+Traces are joined by everything that may put two of their calls, or a call and what belongs to it,
+into one rollout: ids of platforms, sessions, responses and tool calls; equal turns where every call
+is a trace of its own; links and times of rewards; agents that enclose calls of other traces in
+time. Two rollouts may end up in one part, which costs memory but changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from milegpo_plugin import semconv
+from milegpo_plugin.adapters import AgentScope, ModelCall, SpanTree, dialect_of, read_rewards
+from milegpo_plugin.adapters.messages import message_text, tool_call_ids
+from milegpo_plugin.adapters.values import first_text
+from milegpo_plugin.trajectories.agents import process_of
+from milegpo_plugin.trajectories.unions import Unions
+from milegpo_plugin.types import Message, Span
+
+_LOOKBACK: Final = 24
+"""Messages at the end of a request that are looked at: turns may be missing, but not many at once."""
+_NO_TREE: Final = SpanTree(())
+_SESSION_KEYS: Final = (semconv.SESSION_ID, semconv.CONVERSATION_ID, semconv.LANGFUSE_SESSION)
+_TOOL_CALL_KEYS: Final = (semconv.TOOL_CALL_ID, semconv.AGENTOPS_TOOL_CALL_ID)
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What one trace tells: keys that it shares with others, and times."""
+
+    keys: set[int] = field(default_factory=set)
+    calls: list[tuple[int, int, Hashable]] = field(default_factory=list)
+    scopes: list[tuple[int, int, Hashable]] = field(default_factory=list)
+    loose_ns: list[int] = field(default_factory=list)
+    by_platform: bool = False
+
+
+class _Interval(NamedTuple):
+    """A call or the run of an agent in time."""
+
+    start_ns: int
+    end_ns: int
+    process: Hashable
+    trace_id: str
+
+    def order(self) -> tuple[int, int, str]:
+        """Sort key."""
+        return self.start_ns, self.end_ns, self.trace_id
+
+
+class Partition:
+    """Traces by what joins them. Every span is read once, when it is added."""
+
+    def __init__(self) -> None:
+        self._traces: dict[str, _Trace] = {}
+
+    def mention(self, trace_id: str) -> None:
+        """Note that there is such a trace, even if nothing can be read in it."""
+        self._traces.setdefault(trace_id, _Trace())
+
+    def add(self, span: Span) -> None:
+        """Note what ``span`` shares with other traces; again, when it has got its log records."""
+        trace = self._traces.setdefault(span.trace_id, _Trace())
+        trace.by_platform = trace.by_platform or span.rollout_id is not None
+        trace.keys.update(map(hash, _span_keys(span)))
+        _note_rewards(span, trace)
+        dialect = dialect_of(span)
+        if dialect is None:
+            return
+        time = (span.start_ns, span.end_ns, process_of(span))
+        call = dialect.read_call(span, _NO_TREE)
+        if call is not None:
+            trace.calls.append(time)
+            trace.keys.update(map(hash, _call_keys(call)))
+        scope = dialect.read_agent(span)
+        if scope is not None:
+            trace.scopes.append(time)
+            trace.keys.update(map(hash, _scope_keys(scope)))
+
+    def parts(self) -> list[list[str]]:
+        """The trace ids of each part; parts and ids in the order in which they were added."""
+        unions: Unions[str] = Unions(self._traces)
+        first: dict[int, str] = {}
+        for trace_id, trace in self._traces.items():
+            for key in trace.keys:
+                unions.join(first.setdefault(key, trace_id), trace_id)
+        for outer, inner in self._enclosed():
+            unions.join(outer, inner)
+        for loose, owner in self._loose(unions.groups()):
+            unions.join(owner, loose)
+        return unions.groups()
+
+    def forget(self, trace_ids: Iterable[str]) -> None:
+        """Drop traces that have been rebuilt."""
+        for trace_id in trace_ids:
+            self._traces.pop(trace_id, None)
+
+    def _enclosed(self) -> Iterator[tuple[str, str]]:
+        """Traces with an agent's run, and traces without one whose calls lie within it."""
+        scopes = sorted(
+            [_Interval(*run, trace_id) for trace_id, trace in self._traces.items() for run in trace.scopes],
+            key=_Interval.order,
+        )
+        calls = sorted(
+            [
+                _Interval(*call, trace_id)
+                for trace_id, trace in self._traces.items()
+                if not trace.scopes
+                for call in trace.calls
+            ],
+            key=_Interval.order,
+        )
+        waiting = scopes[::-1]
+        open_scopes: list[_Interval] = []
+        for call in calls if scopes else ():
+            while waiting and waiting[-1].start_ns <= call.start_ns:
+                open_scopes.append(waiting.pop())
+            open_scopes = [scope for scope in open_scopes if scope.end_ns >= call.start_ns]
+            for scope in open_scopes:
+                if scope.end_ns >= call.end_ns and scope.process == call.process:
+                    yield scope.trace_id, call.trace_id
+
+    def _loose(self, groups: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
+        """Traces without calls whose rewards or notes belong to the only part they can, by time."""
+        spans_of_time = []
+        for group in groups:
+            times = [call for trace_id in group for call in self._traces[trace_id].calls]
+            if times:
+                start, end = min(times)[0], max(end for _, end, _ in times)
+                spans_of_time.append((start, end, group[0]))
+        spans_of_time.sort()
+        for trace_id, trace in self._traces.items():
+            if trace.loose_ns and not trace.calls and not trace.by_platform:
+                owner = _owner_at(spans_of_time, min(trace.loose_ns))
+                if owner is not None:
+                    yield trace_id, owner
+
+
+def _owner_at(spans_of_time: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
+    """The latest part that began before, unless an earlier one was still going on when it began."""
+    before = [item for item in spans_of_time if item[0] < time_ns]
+    if not before or any(end > before[-1][0] for _, end, _ in before[:-1]):
+        return None
+    return before[-1][2]
+
+
+def _note_rewards(span: Span, trace: _Trace) -> None:
+    """What rewards are linked to; when those are that are not, and other notes of the platform."""
+    rewards = read_rewards(span)
+    for signal in rewards:
+        trace.keys.update(hash(("link", value)) for _, value in signal.links)
+    loose = [signal.time_ns for signal in rewards if not signal.links]
+    if not rewards and span.name.startswith(semconv.AGL_SPANS):
+        loose.append(span.start_ns)
+    trace.loose_ns.extend(loose)
+
+
+def _span_keys(span: Span) -> Iterator[Hashable]:
+    attributes = span.attributes
+    if span.rollout_id is not None:
+        yield "rollout", span.rollout_id
+    session = first_text(attributes, *_SESSION_KEYS)
+    if session is not None:
+        yield "session", session
+    call_id = first_text(attributes, *_TOOL_CALL_KEYS)
+    if call_id is not None:
+        yield "call", call_id
+
+
+def _scope_keys(scope: AgentScope) -> Iterator[Hashable]:
+    if scope.conversation_id is not None:
+        yield "session", scope.conversation_id
+
+
+def _call_keys(call: ModelCall) -> Iterator[Hashable]:
+    yield "link", call.span.span_id
+    yield "link", call.span.trace_id
+    if call.conversation_id is not None:
+        yield "session", call.conversation_id
+    for response_id in (call.response_id, call.previous_response_id):
+        if response_id is not None:
+            yield "link", response_id
+    for call_id in tool_call_ids(call.reply) if call.reply else ():
+        yield "call", call_id
+    messages = call.messages[-_LOOKBACK:]
+    for message in messages:
+        for call_id in (*tool_call_ids(message), message.get("tool_call_id")):
+            if call_id:
+                yield "call", call_id
+    if call.span.parent_id is None:
+        yield from _turn_keys(messages, call.reply)
+
+
+def _turn_keys(messages: Sequence[Message], reply: Message | None) -> Iterator[Hashable]:
+    """Each assistant turn with the message before it: the only tie where nothing has ids."""
+    for before, message in pairwise([*messages, reply] if reply else messages):
+        if message["role"] == "assistant" and not tool_call_ids(message):
+            yield "turn", message_text(before), message_text(message)

@@ -1,0 +1,231 @@
+"""Damaged and mixed traces: real captures, mutated. Never a crash, never a wrong merge, nothing invented."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from milegpo_plugin.flags import FLAGS
+from milegpo_plugin.spans import LogRecord, attach_logs, read_document, read_spans
+from milegpo_plugin.trajectories import Reconstruction, build_trajectories
+from milegpo_plugin.types import Skipped, Span
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+NAMES = sorted(
+    file.name.removesuffix(".otlp.jsonl")
+    for file in DATA.glob("*.otlp.jsonl")
+    if not file.name.endswith(".logs.otlp.jsonl") and not file.name.startswith("long_")
+)
+MINTED = re.compile(r"\b(chatcmpl-|resp_|call_|fc_|msg_)([0-9a-f]{8,})")
+IDS = re.compile(r'("(?:traceId|spanId|parentSpanId)": ?")([0-9a-f]+)(")')
+TIMES = re.compile(r'(UnixNano": ?")(\d{19})(")')
+SESSIONS = re.compile(r"\b(thread-[12]|session-7|(?:01a22c|59f974)[0-9a-f-]{30})")
+
+captures = st.sampled_from(NAMES)
+seeds = st.randoms(use_true_random=False)
+quick = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+@cache
+def lines_of(name: str) -> tuple[str, ...]:
+    """The lines of a capture, log records among them."""
+    files = [DATA / f"{name}.otlp.jsonl", DATA / f"{name}.logs.otlp.jsonl"]
+    return tuple(
+        line for file in files if file.exists() for line in file.read_text(encoding="utf-8").splitlines()
+    )
+
+
+@cache
+def capture(name: str) -> tuple[tuple[Span, ...], Reconstruction]:
+    """The spans of a capture and what they give when nothing is wrong with them."""
+    spans = spans_of(lines_of(name))
+    return tuple(spans), build_trajectories(spans)
+
+
+def spans_of(lines: Sequence[str]) -> list[Span]:
+    items = [item for line in lines for item in read_document(orjson.loads(line))]
+    spans = [item for item in items if isinstance(item, Span)]
+    records = [item for item in items if isinstance(item, LogRecord)]
+    return attach_logs(spans, records, on_problem=unexpected)
+
+
+def unexpected(problem: Skipped) -> None:
+    pytest.fail(f"unexpected: {problem}")
+
+
+def retold(line: str, name: str, *, shift_ns: int = 0, new_session: bool = True) -> str:
+    """The line as another run would have written it: other ids, other times, the same story."""
+
+    def other(text: str) -> str:
+        return sha256(f"{name}{text}".encode()).hexdigest()[: len(text)]
+
+    line = MINTED.sub(lambda m: m[1] + other(m[2]), line)
+    line = IDS.sub(lambda m: m[1] + other(m[2]) + m[3], line)
+    if new_session:
+        line = SESSIONS.sub(lambda m: f"{m[1]}-{name}", line)
+    return TIMES.sub(lambda m: f"{m[1]}{int(m[2]) + shift_ns}{m[3]}", line)
+
+
+def stories(trajectories):
+    """What each rollout did and saw, without ids."""
+    return Counter(
+        tuple(
+            (
+                step.agent,
+                step.action.text,
+                tuple((call.name, repr(call.arguments)) for call in step.action.tool_calls),
+                tuple(message["content"] for message in step.observation),
+            )
+            for step in trajectory.steps
+        )
+        for trajectory in trajectories
+    )
+
+
+def actions(trajectories):
+    return Counter(
+        (step.action.text, tuple((call.name, repr(call.arguments)) for call in step.action.tool_calls))
+        for trajectory in trajectories
+        for step in trajectory.steps
+    )
+
+
+def all_flags(trajectories):
+    return {
+        flag for t in trajectories for flag in (*t.flags, *(flag for step in t.steps for flag in step.flags))
+    }
+
+
+@quick
+@given(name=captures, chance=seeds)
+def test_the_order_of_spans_lines_and_files_does_not_matter(name, chance, tmp_path_factory):
+    lines = [*lines_of(name)]
+    chance.shuffle(lines)
+    files = [tmp_path_factory.mktemp("lines") / f"part{part}.jsonl" for part in range(chance.randint(1, 4))]
+    for part, file in enumerate(files):
+        file.write_text("\n".join(lines[part :: len(files)]), encoding="utf-8")
+    spans = read_spans(files, on_problem=unexpected)
+    chance.shuffle(spans)
+    assert build_trajectories(spans) == capture(name)[1]
+
+
+@quick
+@given(name=captures, chance=seeds)
+def test_batches_that_arrive_twice_do_not_matter(name, chance):
+    spans, whole = capture(name)
+    again = chance.choices(spans, k=len(spans))
+    assert build_trajectories([*spans, *again]).trajectories == whole.trajectories
+
+
+@quick
+@given(name=captures, chance=seeds)
+def test_lost_spans_lose_steps_and_invent_none(name, chance):
+    spans, whole = capture(name)
+    rest = build_trajectories([span for span in spans if chance.random() > 0.1]).trajectories
+    damaged = all_flags(rest) & {"missing_tool_calls", "missing_completion"}
+    assert damaged or actions(rest) <= actions(whole.trajectories)
+    assert sum(actions(rest).values()) <= sum(actions(whole.trajectories).values())
+    assert all_flags(rest) <= FLAGS.keys()
+
+
+@quick
+@given(chance=seeds)
+def test_lost_spans_never_join_two_rollouts(chance):
+    spans, whole = capture("traceloop_openai__two_threads")
+    owner = {step.span_id: t.rollout_id for t in whole.trajectories for step in t.steps}
+    kept = [span for span in spans if chance.random() > 0.2]
+    for trajectory in build_trajectories(kept).trajectories:
+        assert len({owner[step.span_id] for step in trajectory.steps}) == 1
+
+
+@quick
+@given(name=captures, place=st.integers(0, 7))
+def test_a_lost_call_with_calls_after_it_is_flagged(name, place):
+    spans, whole = capture(name)
+    trajectory = whole.trajectories[0]
+    place = min(place, len(trajectory.steps) - 1)
+    lost, after = trajectory.steps[place].span_id, trajectory.steps[place + 1 :]
+    rest = build_trajectories([span for span in spans if span.span_id != lost])
+    there_is_a_copy = actions(rest.trajectories) == actions(whole.trajectories)
+    if any(step.agent == trajectory.steps[place].agent for step in after) and not there_is_a_copy:
+        expected = {"missing_call", "mid_conversation", "orphan_parent", "partial_history"}
+        assert all_flags(rest.trajectories) & expected
+
+
+@quick
+@given(name=captures, length=st.integers(20, 2000))
+def test_values_that_were_cut_never_break_the_reading(name, length):
+    def cut(span):
+        short = {k: v[:length] if isinstance(v, str) else v for k, v in span.attributes.items()}
+        return replace(span, attributes=short)
+
+    result = build_trajectories([cut(span) for span in capture(name)[0]])
+    assert sum(len(t.steps) for t in result.trajectories) <= result.counts["model_calls"]
+    assert all_flags(result.trajectories) <= FLAGS.keys()
+
+
+@quick
+@given(name=captures, chance=seeds)
+def test_attributes_that_went_missing_never_break_the_reading(name, chance):
+    def thin(span):
+        kept = {key: value for key, value in span.attributes.items() if chance.random() > 0.3}
+        return replace(span, attributes=kept, dropped_attributes=len(span.attributes) - len(kept))
+
+    result = build_trajectories([thin(span) for span in capture(name)[0]])
+    assert sum(len(t.steps) for t in result.trajectories) <= result.counts["model_calls"]
+
+
+@quick
+@given(name=captures, shift_ms=st.integers(-300, 300))
+def test_another_run_of_the_same_story_at_the_same_time_stays_apart(name, shift_ms):
+    lines = lines_of(name)
+    other = [retold(line, "other", shift_ns=shift_ms * 1_000_000 + 1) for line in lines]
+    alone = stories(capture(name)[1].trajectories)
+    assert stories(build_trajectories(spans_of([*lines, *other])).trajectories) == alone + alone
+
+
+@quick
+@given(left=captures, right=captures, chance=seeds)
+def test_runs_of_two_frameworks_at_the_same_time_stay_apart(left, right, chance):
+    begins = [
+        min(int(m[2]) for line in lines_of(name) for m in TIMES.finditer(line)) for name in (left, right)
+    ]
+    shift = begins[0] - begins[1] + chance.randint(1, 10**8)
+    lines = [*lines_of(left), *(retold(line, "other", shift_ns=shift) for line in lines_of(right))]
+    expected = stories(capture(left)[1].trajectories) + stories(capture(right)[1].trajectories)
+    chance.shuffle(lines)
+    assert stories(build_trajectories(spans_of(lines)).trajectories) == expected
+
+
+@pytest.mark.parametrize("name", ["genai_langchain", "traceloop_langchain", "openinference_langchain"])
+def test_runs_that_share_a_constant_session_id_stay_apart(name):
+    lines = lines_of(name)
+    other = [retold(line, "other", shift_ns=50_000_000, new_session=False) for line in lines]
+    alone = stories(capture(name)[1].trajectories)
+    both = build_trajectories(spans_of([*lines, *other])).trajectories
+    assert stories(both) == alone + alone
+    assert "shared_session" in all_flags(both)
+
+
+def test_log_records_without_their_spans_are_reported(tmp_path):
+    file = tmp_path / "logs.jsonl"
+    lines = [line for line in lines_of("openai_v2_default") if "resourceLogs" in line]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    problems = []
+    assert read_spans([file], on_problem=problems.append) == []
+    assert all(problem.reason.endswith("name a span that is not in the traces") for problem in problems)
+    assert {problem.kind for problem in problems} == {"log"}
