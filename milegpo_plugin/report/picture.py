@@ -37,9 +37,9 @@ def write_png(facts: Facts, output: Path, *, task: str | None = None) -> list[Pa
         ) from error
     group = choose_group(facts, task)
     drawing = draw_group(facts, group, ATTEMPTS[0])
-    width, height = (size + margin for size, margin in zip(drawing.layout.size, (2.0, 2.6), strict=True))
-    figure = Figure(figsize=(max(7.0, 0.85 * width), max(3.4, 0.75 * height)), layout="constrained")
-    _draw(figure, drawing)
+    captions = _captions(drawing)
+    figure = Figure(figsize=_inches(drawing, len(captions)), layout="constrained")
+    _draw(figure, drawing, captions)
     figure.suptitle(one_line(facts.credit.batch.task_ids[group], 100), fontsize=10, parse_math=False)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -59,7 +59,13 @@ def choose_group(facts: Facts, task: str | None) -> int:
     return next((group for group, rate in enumerate(rates) if 0 < rate < 1), 0)
 
 
-def _draw(figure: Any, drawing: Drawing) -> None:
+def _inches(drawing: Drawing, captions: int) -> tuple[float, float]:
+    """Width and height that give every state and every caption room."""
+    width, height = drawing.layout.size
+    return max(7.0, 0.85 * (width + 2)), max(2.4, 0.75 * (height + 2)) + 0.16 * captions
+
+
+def _draw(figure: Any, drawing: Drawing, captions: list[str]) -> None:
     axes = figure.subplots()
     graph = nx.DiGraph()
     graph.add_nodes_from(drawing.nodes)
@@ -70,6 +76,10 @@ def _draw(figure: Any, drawing: Drawing) -> None:
         ["trap", "", "milestone"]
     )
     _label(axes, drawing)
+    unit = "steps to the goal"
+    if drawing.layout.depth is None:
+        unit = "steps from the start; no rollout reached the goal"
+    axes.set_xlabel("\n".join([unit, *captions]), fontsize=7, parse_math=False)
 
 
 def _draw_edges(axes: Any, graph: Any, drawing: Drawing) -> None:
@@ -124,8 +134,8 @@ def _area(record: Record) -> float:
 def _label(axes: Any, drawing: Drawing) -> None:
     layout = drawing.layout
     names = {node: node_label(record, drawing.starts, node) for node, record in drawing.nodes.items()}
-    above = {node: (x, y + 0.36) for node, (x, y) in layout.position.items()}
-    for node, (x, y) in above.items():
+    below = {node: (x, y - 0.36) for node, (x, y) in layout.position.items()}
+    for node, (x, y) in below.items():
         axes.text(x, y, names[node], ha="center", va="center", fontsize=7, parse_math=False)
     ticks = range(round(max(x for x, _ in layout.position.values())) + 1)
     axes.set_xticks(
@@ -142,11 +152,9 @@ def _label(axes: Any, drawing: Drawing) -> None:
             va="top",
             transform=axes.get_yaxis_transform(),
         )
+    heights = [y for _, y in layout.position.values()]
+    axes.set_ylim(min(heights) - 0.7, max(heights) + 0.8)
     axes.spines[["top", "left", "right"]].set_visible(False)
-    start = (
-        "steps from the start; no rollout reached the goal" if layout.depth is None else "steps to the goal"
-    )
-    axes.set_xlabel("\n".join([start, *_captions(drawing)]), fontsize=7, parse_math=False)
 
 
 def _captions(drawing: Drawing) -> list[str]:

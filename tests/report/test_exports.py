@@ -90,6 +90,7 @@ def test_a_picture_of_a_group_is_drawn(facts: Facts, tmp_path: Path) -> None:
     assert len(image.getcolors(1_000_000)) > 50
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_picture_of_hostile_text_and_of_a_group_without_success_is_drawn(
     hostile_batch: Callable[[], list[Trajectory]], fork: Callable[[], list[Trajectory]], tmp_path: Path
 ) -> None:
