@@ -122,7 +122,7 @@ class CreditConfig(BaseModel):
     on_failure: OnFailure = Field(
         "drop", description="a failed rollout is dropped, counted as reward 0, or kept"
     )
-    states: StateConfig = StateConfig()
+    states: StateConfig = Field(StateConfig(), description="how an observation becomes the key of a state")
 
     return_scale: float = _symbol(10.0, "c", "return_scale", "scale of the graph return", gt=0)
     graph_discount: float = _symbol(0.2, "gamma_g", "graph_discount", "base of goal distance", gt=0, le=1)

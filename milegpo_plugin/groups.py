@@ -43,6 +43,9 @@ class Terminal(Enum):
     GOAL = "<goal>"
     END = "<end>"
 
+    def __str__(self) -> str:
+        return self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -84,8 +87,10 @@ def build_batch(
             two trajectories carry the same ids.
     """
     _check_outcomes(trajectories)
-    order = sorted(range(len(trajectories)), key=lambda index: _identity(trajectories[index]))
-    kept, skipped = _select(trajectories, order, config)
+    identities = [_identity(trajectory) for trajectory in trajectories]
+    order = sorted(range(len(trajectories)), key=identities.__getitem__)
+    attempts = [[*same] for _, same in groupby(order, key=lambda index: identities[index][:2])]
+    kept, skipped = _select(trajectories, attempts, config)
     groups = [[*group] for _, group in groupby(kept, key=lambda index: trajectories[index].task_id)]
     rewards = [settle_rewards([trajectories[index] for index in group], config) for group in groups]
     keys = state_keys(trajectories, config.states)
@@ -120,18 +125,18 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 
 def _select(
-    trajectories: Sequence[Trajectory], order: Iterable[int], config: CreditConfig
+    trajectories: Sequence[Trajectory], rollouts: Iterable[list[int]], config: CreditConfig
 ) -> tuple[list[int], list[Skipped]]:
-    """The usable rollouts, in canonical order, and why the others are not."""
+    """The usable rollouts, each one attempt, in canonical order, and why the others are not."""
     kept, skipped = [], []
-    for _, attempts in groupby(order, key=lambda index: _identity(trajectories[index])[:2]):
-        chosen, stale = _choose_attempt(trajectories, [*attempts])
-        reason = _unusable(trajectories[chosen], config)
-        skipped += [Skipped("rollout", trajectories[index].rollout_id, "stale attempt") for index in stale]
-        if reason is None:
-            kept.append(chosen)
-        else:
-            skipped.append(Skipped("rollout", trajectories[chosen].rollout_id, reason))
+    for attempts in rollouts:
+        chosen = attempts[0] if len(attempts) == 1 else _choose_attempt(trajectories, attempts)
+        for index in attempts:
+            reason = _unusable(trajectories[index], config) if index == chosen else "stale attempt"
+            if reason is None:
+                kept.append(index)
+            else:
+                skipped.append(Skipped("rollout", trajectories[index].rollout_id, reason))
     if not kept:
         reasons = Counter(item.reason for item in skipped)
         listed = ", ".join(f"{reason}: {number}" for reason, number in sorted(reasons.items()))
@@ -139,8 +144,8 @@ def _select(
     return kept, skipped
 
 
-def _choose_attempt(trajectories: Sequence[Trajectory], attempts: list[int]) -> tuple[int, list[int]]:
-    """The last attempt that did not fail, else the last; and the others."""
+def _choose_attempt(trajectories: Sequence[Trajectory], attempts: Sequence[int]) -> int:
+    """The last attempt that did not fail, else the last."""
     names = [trajectories[index].attempt_id for index in attempts]
     if len(set(names)) < len(names):
         first = trajectories[attempts[0]]
@@ -148,8 +153,8 @@ def _choose_attempt(trajectories: Sequence[Trajectory], attempts: list[int]) -> 
             f"rollout {first.rollout_id!r} of task {first.task_id!r}: {len(names)} trajectories have these "
             f"ids, got attempts {names!r}: give each rollout its own id, or each attempt its own"
         )
-    chosen = max(attempts, key=lambda index: (not is_failed(trajectories[index]), attempts.index(index)))
-    return chosen, [index for index in attempts if index != chosen]
+    sound = [index for index in attempts if not is_failed(trajectories[index])]
+    return (sound or attempts)[-1]
 
 
 def _unusable(trajectory: Trajectory, config: CreditConfig) -> str | None:
@@ -169,10 +174,13 @@ def _unusable(trajectory: Trajectory, config: CreditConfig) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Node ids along every rollout, end included, and the keys behind the ids of each group."""
+    """Node ids along every rollout, end included, and what the ids stand for."""
 
     paths: list[int]
-    keys: list[list[str | Terminal]]
+    names: list[str]
+    groups: list[int]
+    goals: list[int]
+    ends: list[int]
 
 
 def _number_states(
@@ -180,13 +188,16 @@ def _number_states(
 ) -> _Nodes:
     """Number the states of each group by one look-up a step, in canonical order."""
     following = count()
-    nodes = _Nodes([], [])
-    for group in groups:
+    nodes = _Nodes([], [], [], [], [])
+    for number, group in enumerate(groups):
         table: defaultdict[str | Terminal, int] = defaultdict(following.__next__)
         for index in group:
             nodes.paths.extend(map(table.__getitem__, keys.steps[index]))
             nodes.paths.append(table[_end_of(trajectories[index], keys.final[index], config)])
-        nodes.keys.append([*table])
+        nodes.goals.extend([table[Terminal.GOAL]] if Terminal.GOAL in table else [])
+        nodes.ends.extend([table[Terminal.END]] if Terminal.END in table else [])
+        nodes.names.extend(map(str, table))
+        nodes.groups.extend([number] * len(table))
     return nodes
 
 
@@ -211,7 +222,6 @@ def _assemble(
     path = np.array(nodes.paths, dtype=np.int64)
     acts = np.ones(len(path), dtype=np.bool_)
     acts[np.cumsum(length_K + 1) - 1] = False
-    names = [key for group in nodes.keys for key in group]
     row_I = np.full(len(trajectories), SKIPPED, dtype=np.int64)
     row_I[members] = np.arange(len(members))
     return Batch(
@@ -225,10 +235,10 @@ def _assemble(
         source_S=path[acts],
         target_S=path[1:][acts[:-1]],
         reward_S=_reward_of_steps(rewards, length_K),
-        state_N=tuple(key.value if isinstance(key, Terminal) else key for key in names),
-        group_N=_repeat_index([len(group) for group in nodes.keys]),
-        goal_N=np.array([key is Terminal.GOAL for key in names], dtype=np.bool_),
-        end_N=np.array([key is Terminal.END for key in names], dtype=np.bool_),
+        state_N=tuple(nodes.names),
+        group_N=np.array(nodes.groups, dtype=np.int64),
+        goal_N=_mark(nodes.goals, len(nodes.names)),
+        end_N=_mark(nodes.ends, len(nodes.names)),
         name_I=tuple((item.task_id, item.rollout_id) for item in trajectories),
         row_I=row_I,
         order_I=np.array(order, dtype=np.int64),
@@ -236,6 +246,12 @@ def _assemble(
         skipped=tuple(skipped),
         notes=tuple(note for group in rewards for note in group.notes),
     )
+
+
+def _mark(indices: Sequence[int], size: int) -> Bools:
+    marks = np.zeros(size, dtype=np.bool_)
+    marks[list(indices)] = True
+    return marks
 
 
 def _reward_of_steps(rewards: Sequence[Rewards], length_K: Ints) -> Floats:

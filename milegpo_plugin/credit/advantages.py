@@ -39,15 +39,18 @@ def normalize(
     Values that differ by no more than rounding are equal: they give exactly 0, whatever their size.
     Shape (X,).
     """
-    shifted = value_X - segments.spread(segments.first(value_X))
-    centred = shifted - segments.spread(segments.total(shifted) / segments.size_Y)
-    extent = segments.largest(shifted) - segments.smallest(shifted)
-    tied = extent <= RESIDUE * segments.largest(np.abs(value_X))
-    centred = np.where(segments.spread(tied), 0.0, centred)
-    if norm == "mean":
-        return centred
-    variance = segments.total(centred**2) / np.maximum(segments.size_Y - ddof, 1)
-    return centred / segments.spread(np.sqrt(variance) + EPSILON)
+    size_Y, start_Y = segments.size_Y, segments.start_Y
+    value = value_X[segments.order_X]
+    shifted = value - np.repeat(value[start_Y], size_Y)
+    centred = shifted - np.repeat(np.add.reduceat(shifted, start_Y) / size_Y, size_Y)
+    tied_Y = np.maximum.reduceat(np.abs(shifted), start_Y) <= RESIDUE * np.abs(value[start_Y])
+    centred[np.repeat(tied_Y, size_Y)] = 0.0
+    if norm == "mean_std":
+        variance_Y = np.add.reduceat(centred**2, start_Y) / np.maximum(size_Y - ddof, 1)
+        centred /= np.repeat(np.sqrt(variance_Y) + EPSILON, size_Y)
+    result = np.empty(len(value_X))
+    result[segments.order_X] = centred
+    return result
 
 
 def step_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Advantages:
@@ -69,6 +72,6 @@ def step_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Adv
 def episode_advantages(batch: Batch, config: CreditConfig) -> Floats:
     """Norm_q(Z) of every step's rollout: one vote per rollout, or one per step. Shape (S,)."""
     if config.episode_statistics == "row":
-        rows = Segments.of(batch.group_K[batch.rollout_S])
+        rows = Segments.of_ascending(batch.group_K[batch.rollout_S])
         return normalize(batch.score_K[batch.rollout_S], rows, config.norm)
-    return normalize(batch.score_K, Segments.of(batch.group_K), config.norm)[batch.rollout_S]
+    return normalize(batch.score_K, Segments.of_ascending(batch.group_K), config.norm)[batch.rollout_S]

@@ -21,7 +21,7 @@ def grpo_advantages(batch: Batch, config: CreditConfig) -> Advantages:
 
 def rloo_advantages(batch: Batch) -> Advantages:
     """RLOO (arXiv 2402.14740): Z minus the mean Z of the group's other rollouts, for every step."""
-    groups = Segments.of(batch.group_K)
+    groups = Segments.of_ascending(batch.group_K)
     size_K = groups.spread(groups.size_Y)
     centred_K = normalize(batch.score_K, groups, "mean")
     episode_S = ratio(centred_K * size_K, size_K - 1)[batch.rollout_S]

@@ -16,7 +16,7 @@ from milegpo_plugin.credit.graph import UNREACHABLE, StateGraph
 from milegpo_plugin.credit.milestones import Candidates
 from milegpo_plugin.credit.residue import without_residue
 from milegpo_plugin.credit.segments import ratio
-from milegpo_plugin.credit.uncertainty import Intervals
+from milegpo_plugin.credit.uncertainty import Intervals, branch_separation
 from milegpo_plugin.groups import Bools, Floats
 
 
@@ -40,7 +40,7 @@ def calibrate_scores(
     margin_E = _margin(graph)
     contrast_E = _branch_contrast(graph, margin_E)
     if config.reliability == "lower_bound":
-        contrast_E = contrast_E * intervals.separation_E
+        contrast_E = contrast_E * branch_separation(graph, intervals)
     branch_N = _best_arrival(graph, contrast_E)
     progress_E = _local_progress(graph, margin_E, config)
     progress_N = _progress_evidence(graph, progress_E)

@@ -48,6 +48,7 @@ class StateGraph:
     edges: Segments  # edges by group
     branches: Segments  # edges by source
     arrivals: Segments  # edges by target
+    backward: csr_array  # (N, N) the edges reversed, each of length 1
 
 
 def build_state_graph(batch: Batch) -> StateGraph:
@@ -56,6 +57,8 @@ def build_state_graph(batch: Batch) -> StateGraph:
     stays = Segments.of(node_P)
     moves = Segments.of(batch.source_S * size + batch.target_S)
     source_E, target_E = np.divmod(moves.key_Y, size)
+    arrivals = Segments.of(target_E)
+    backward = _reverse(source_E, arrivals, size)
     visits_N, successes_N = stays.count_owners(rollout_P, batch.success_K)
     visits_E, successes_E = moves.count_owners(batch.rollout_S, batch.success_K)
     rollouts_G = np.bincount(batch.group_K)
@@ -71,17 +74,18 @@ def build_state_graph(batch: Batch) -> StateGraph:
         successes_N=successes_N,
         revisits_N=stays.size_Y - visits_N,
         success_rate_N=successes_N / visits_N,
-        goal_distance_N=_goal_distance(source_E, target_E, batch.goal_N),
+        goal_distance_N=_goal_distance(backward, batch.goal_N),
         source_E=source_E,
         target_E=target_E,
         visits_E=visits_E,
         successes_E=successes_E,
         success_rate_E=successes_E / visits_E,
         edge_S=moves.segment_X,
-        nodes=Segments.of(batch.group_N),
-        edges=Segments.of(batch.group_N[source_E]),
-        branches=Segments.of(source_E),
-        arrivals=Segments.of(target_E),
+        nodes=Segments.of_ascending(batch.group_N),
+        edges=Segments.of_ascending(batch.group_N[source_E]),
+        branches=Segments.of_ascending(source_E),
+        arrivals=arrivals,
+        backward=backward,
     )
 
 
@@ -92,12 +96,19 @@ def _visits(batch: Batch) -> tuple[Ints, Ints]:
     return node_P, np.insert(batch.rollout_S, end_K, np.arange(len(end_K)))
 
 
-def _goal_distance(source_E: Ints, target_E: Ints, goal_N: Bools) -> Ints:
+def _reverse(source_E: Ints, arrivals: Segments, size: int) -> csr_array:
+    """The graph with every edge turned round: row v lists the nodes with an edge to v."""
+    indptr = np.zeros(size + 1, dtype=np.int32)
+    indptr[arrivals.key_Y + 1] = arrivals.size_Y
+    indices = source_E[arrivals.order_X].astype(np.int32)
+    return csr_array((np.ones(len(indices)), indices, np.cumsum(indptr, dtype=np.int32)), shape=(size, size))
+
+
+def _goal_distance(backward: csr_array, goal_N: Bools) -> Ints:
     """d(v, GOAL): one search from all goals against the edges. Shape (N,)."""
     goals = np.flatnonzero(goal_N)
     if not len(goals):
         return np.full(len(goal_N), UNREACHABLE)
-    backward = csr_array((np.ones(len(source_E)), (target_E, source_E)), shape=(len(goal_N),) * 2)
     hops = dijkstra(backward, unweighted=True, indices=goals, min_only=True)
     return np.where(np.isfinite(hops), hops, UNREACHABLE).astype(np.int64)
 
@@ -109,13 +120,12 @@ def potential(graph: StateGraph, weight_N: Floats, decay: float) -> Floats:
     node that reaches each v at cost log weight(v) / log decay. The search only finds the best v and
     the number of edges to it; the value is computed from those, free of logarithms.
     """
-    hub = len(weight_N)
-    starts = np.flatnonzero(weight_N > 0)
-    start_cost = 1.0 + np.log(weight_N[starts]) / np.log(decay)
-    cost = np.concatenate([np.ones(len(graph.source_E)), start_cost])
-    tail = np.concatenate([graph.target_E, np.full(len(starts), hub)])
-    head = np.concatenate([graph.source_E, starts])
-    backward = csr_array((cost, (tail, head)), shape=(hub + 1, hub + 1))
+    hub, edges = len(weight_N), graph.backward
+    starts = np.flatnonzero(weight_N > 0).astype(np.int32)
+    cost = np.concatenate([edges.data, 1 + np.log(weight_N[starts]) / np.log(decay)])
+    heads = np.concatenate([edges.indices, starts])
+    indptr = np.append(edges.indptr, np.int32(len(cost)))
+    backward = csr_array((cost, heads, indptr), shape=(hub + 1, hub + 1))
     _, parent = dijkstra(backward, indices=hub, return_predecessors=True)
     origin, hops = _climb(parent[:hub], hub)
     return np.where(origin >= 0, weight_N[origin] * decay ** hops.astype(np.float64), 0.0)

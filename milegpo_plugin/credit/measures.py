@@ -77,7 +77,7 @@ def _tie_figures(credit: Credit) -> dict[str, float]:
 
 def groups_with_outcome_signal(batch: Batch) -> Bools:
     """Groups whose rollouts do not all score the same. Shape (G,)."""
-    groups = Segments.of(batch.group_K)
+    groups = Segments.of_ascending(batch.group_K)
     return groups.largest(np.abs(normalize(batch.score_K, groups, "mean"))) > 0
 
 

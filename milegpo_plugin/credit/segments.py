@@ -6,7 +6,6 @@ one node, the rollouts of one group. Only keys that occur have a segment.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,19 +29,24 @@ class Segments:
 
     @classmethod
     def of(cls, key_X: Ints) -> Segments:
-        """Partition the items by their key."""
-        order = np.argsort(key_X, kind="stable")
-        ordered = key_X[order]
+        """Partition the items by their key, which is not negative."""
+        narrow = key_X.astype(np.min_scalar_type(key_X.max(initial=0)))  # numpy sorts 16 bits by radix
+        return cls._of_ordered(key_X, np.argsort(narrow, kind="stable"))
+
+    @classmethod
+    def of_ascending(cls, key_X: Ints) -> Segments:
+        """The same where the keys ascend already."""
+        return cls._of_ordered(key_X, np.arange(len(key_X)))
+
+    @classmethod
+    def _of_ordered(cls, key_X: Ints, order_X: Ints) -> Segments:
+        ordered = key_X[order_X]
         first = np.ones(len(ordered), dtype=np.bool_)
         first[1:] = ordered[1:] != ordered[:-1]
         start = np.flatnonzero(first)
         segment = np.empty(len(ordered), dtype=np.int64)
-        segment[order] = np.cumsum(first) - 1
-        return cls(ordered[start], np.diff(start, append=len(ordered)), segment, order, start)
-
-    def first(self, value_X: Floats) -> Floats:
-        """The value of the first item of each segment. Shape (Y,)."""
-        return value_X[self.order_X[self.start_Y]]
+        segment[order_X] = np.cumsum(first) - 1
+        return cls(ordered[start], np.diff(start, append=len(ordered)), segment, order_X, start)
 
     def total(self, value_X: Any) -> Floats:
         """Shape (Y,)."""
@@ -64,11 +68,8 @@ class Segments:
 
     def largest(self, value_X: Floats) -> Floats:
         """Shape (Y,)."""
-        return self._reduce(np.maximum.reduceat, value_X)
-
-    def smallest(self, value_X: Floats) -> Floats:
-        """Shape (Y,)."""
-        return self._reduce(np.minimum.reduceat, value_X)
+        largest: Floats = np.maximum.reduceat(value_X[self.order_X], self.start_Y)
+        return largest
 
     def spread(self, value_Y: NDArray[Scalar]) -> NDArray[Scalar]:
         """Every item gets the value of its segment. Shape (X,)."""
@@ -85,9 +86,6 @@ class Segments:
         result = np.zeros(size)
         result[self.key_Y] = value_Y
         return result
-
-    def _reduce(self, reduceat: Callable[..., Floats], value_X: Floats) -> Floats:
-        return reduceat(value_X[self.order_X], self.start_Y)
 
 
 def ratio(numerator: Any, denominator: Any) -> Floats:

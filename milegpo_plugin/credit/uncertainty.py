@@ -26,14 +26,13 @@ class Intervals:
     high_N: Floats  # (N,)
     low_E: Floats  # (E,)
     high_E: Floats  # (E,)
-    separation_E: Floats  # (E,) 1: apart from its siblings' interval; 0: one lies in the other
 
 
 def success_intervals(graph: StateGraph, confidence: float) -> Intervals:
-    """Interval of every node and edge, and how far each branch stands apart from its siblings."""
+    """The interval of every node and edge."""
     low_N, high_N = wilson_interval(graph.successes_N, graph.visits_N, confidence)
     low_E, high_E = wilson_interval(graph.successes_E, graph.visits_E, confidence)
-    return Intervals(low_N, high_N, low_E, high_E, _separation(graph, low_E, high_E))
+    return Intervals(low_N, high_N, low_E, high_E)
 
 
 def wilson_interval(successes: Any, trials: Any, confidence: float) -> tuple[Floats, Floats]:
@@ -45,11 +44,13 @@ def wilson_interval(successes: Any, trials: Any, confidence: float) -> tuple[Flo
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
-def _separation(graph: StateGraph, low_E: Floats, high_E: Floats) -> Floats:
-    """1 - overlap of a branch's interval with its siblings', as a share of the shorter. Shape (E,).
+def branch_separation(graph: StateGraph, intervals: Intervals) -> Floats:
+    """How far each branch stands apart from its siblings: 1 - overlap of their intervals. Shape (E,).
 
-    The siblings' interval goes from the mean of their lower to the mean of their upper ends.
+    The siblings' interval goes from the mean of their lower to the mean of their upper ends. The
+    overlap is a share of the shorter interval: 1 when one lies in the other.
     """
+    low_E, high_E = intervals.low_E, intervals.high_E
     other_low_E, other_high_E = graph.branches.mean_of_others(low_E), graph.branches.mean_of_others(high_E)
     overlap_E = np.minimum(high_E, other_high_E) - np.maximum(low_E, other_low_E)
     shorter_E = np.minimum(high_E - low_E, other_high_E - other_low_E)

@@ -44,7 +44,7 @@ def state_keys(trajectories: Sequence[Trajectory], config: StateConfig) -> State
     steps = [reader.step_keys(trajectory) for trajectory in trajectories]
     reader.check_pattern()
     final = [reader.final_key(trajectory) for trajectory in trajectories]
-    for members in _tasks(trajectories):
+    for members in _tasks(trajectories) if reader.has_computed else ():
         _rename_computed(trajectories, members, StateKeys(steps, final), reader, config.similarity)
     if config.history > 1:
         final = [_last(keys, end, config.history) for keys, end in zip(steps, final, strict=True)]

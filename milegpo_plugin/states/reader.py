@@ -34,10 +34,15 @@ class StateReader:
             load_function(config.function) if isinstance(config.function, str) else config.function
         )
 
+    @property
+    def has_computed(self) -> bool:
+        """Whether any key may come from a text or from the user's function."""
+        return bool(self._keys) or self._function is not None
+
     def step_keys(self, trajectory: Trajectory) -> list[str]:
         """One key per step: the given state, else the computed one."""
         return [
-            step.state if step.state is not None else self._step_key(step, trajectory)
+            self._step_key(step, trajectory) if (state := step.state) is None else state
             for step in trajectory.steps
         ]
 

@@ -77,7 +77,7 @@ def test_diagnosing_without_outcomes_is_refused(rollout):
         diagnose([rollout(["a"])])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_tie_correction_is_what_comparing_all_pairs_gives(data, batches, settings_of_credit):
     # distances beyond the tie tolerance of each other: one hop more is a fifth

@@ -40,7 +40,7 @@ def assert_close(ours, theirs, what):
     np.testing.assert_allclose(numbers(ours), numbers(theirs), rtol=1e-9, atol=1e-9, err_msg=what)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_every_value_of_any_batch_agrees_with_plain_python(data, batches, settings_of_credit, oracle):
     batch, config = data.draw(batches()), data.draw(settings_of_credit())
@@ -60,7 +60,7 @@ def test_every_value_of_any_batch_agrees_with_plain_python(data, batches, settin
         assert_close([line[field] for line in lines], [step[field] for step in steps], field)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data(), estimator=st.sampled_from(["gigpo", "grpo"]))
 def test_baselines_of_any_batch_agree_with_plain_python(data, batches, oracle, estimator):
     batch, norm = data.draw(batches()), data.draw(st.sampled_from(["mean", "mean_std"]))

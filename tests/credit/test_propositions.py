@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.credit import assign_credit
 
-PROPERTY = settings(max_examples=60, deadline=None)
+PROPERTY = settings(max_examples=40, deadline=None)
 EPSILON = 1e-6
 
 

@@ -13,7 +13,7 @@ from milegpo_plugin.credit import assign_credit
 from milegpo_plugin.credit.uncertainty import wilson_interval
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(trials=st.integers(1, 500), share=st.floats(0, 1), confidence=st.floats(0.5, 0.999))
 def test_the_wilson_interval_is_that_of_scipy(trials, share, confidence):
     successes = round(share * trials)
@@ -72,7 +72,7 @@ def test_a_branch_counts_by_how_far_its_interval_stands_apart(rollout):
     assert nodes(many, reliability="lower_bound")["left"]["branch_evidence"] == 1.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_a_lower_bound_never_raises_a_potential(data, batches, settings_of_credit):
     batch = data.draw(batches())
