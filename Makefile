@@ -52,7 +52,8 @@ test-slow: $(READY) ## Run the minutes-long tests
 	$(RUN)/python -m pytest -m "slow and not browser" --ignore=tests/verl --ignore=tests/agl1
 
 test-browser: $(READY) ## Open the report in headless Chromium (installs it with apt)
-	command -v chromium chromedriver > /dev/null || (apt-get update && apt-get install -y chromium chromium-driver)
+	(command -v chromium && command -v chromedriver) > /dev/null \
+		|| (apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver)
 	$(RUN)/python -m pytest -m browser tests/report
 
 .venv-verl/.ready: pyproject.toml constraints-verl.txt

@@ -19,7 +19,7 @@ from milegpo_plugin.errors import ConfigError
 from milegpo_plugin.local import checkpoints
 from milegpo_plugin.local.learner import Learner
 from milegpo_plugin.local.loop import Observer, TrainingLoop
-from milegpo_plugin.local.model import build_policy
+from milegpo_plugin.local.model import build_policy, use_threads
 from milegpo_plugin.local.run_directory import RunDirectory
 from milegpo_plugin.local.server import PolicyServer
 from milegpo_plugin.local.train_config import TrainConfig
@@ -76,6 +76,7 @@ class LocalMileGPO(StoreAlgorithm):
 
     def _prepare(self, tasks: Sequence[Task]) -> TrainingLoop:
         """Model, learner and loop, fresh or from the last checkpoint."""
+        use_threads(self.config.threads)
         self.directory.write_config(self.config.model_dump(mode="json"))
         last = self.directory.checkpoint("last")
         if self.resume and last.exists():
