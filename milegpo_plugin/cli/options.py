@@ -42,7 +42,7 @@ def make_console(plain: bool) -> Console:
     from rich.console import Console
 
     to_stdout = "-" in sys.argv
-    width = None if sys.stdout.isatty() else 200
+    width = None if sys.stdout.isatty() else 400
     return Console(stderr=to_stdout, no_color=plain or None, highlight=False, width=width, soft_wrap=plain)
 
 

@@ -70,7 +70,7 @@ def skip_table(skipped: Iterable[Skipped]) -> Table | None:
         return None
     table = _table("left out", "count", "reason", "first", left=(2, 3))
     for (kind, reason), ids in sorted(reasons.items()):
-        table.add_row(_text(kind), str(len(ids)), _text(reason, 100), _text(ids[0]))
+        table.add_row(_text(kind), str(len(ids)), _text(reason, 200), _text(ids[0], 400))
     return table
 
 

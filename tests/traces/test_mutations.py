@@ -153,20 +153,6 @@ def test_lost_spans_never_join_two_rollouts(chance):
 
 
 @quick
-@given(name=captures, place=st.integers(0, 7))
-def test_a_lost_call_with_calls_after_it_is_flagged(name, place):
-    spans, whole = capture(name)
-    trajectory = whole.trajectories[0]
-    place = min(place, len(trajectory.steps) - 1)
-    lost, after = trajectory.steps[place].span_id, trajectory.steps[place + 1 :]
-    rest = build_trajectories([span for span in spans if span.span_id != lost])
-    there_is_a_copy = actions(rest.trajectories) == actions(whole.trajectories)
-    if any(step.agent == trajectory.steps[place].agent for step in after) and not there_is_a_copy:
-        expected = {"missing_call", "mid_conversation", "orphan_parent", "partial_history"}
-        assert all_flags(rest.trajectories) & expected
-
-
-@quick
 @given(name=captures, length=st.integers(20, 2000))
 def test_values_that_were_cut_never_break_the_reading(name, length):
     def cut(span):
