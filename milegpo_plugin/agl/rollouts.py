@@ -116,7 +116,7 @@ class RolloutClient:
         rollouts = await self._store.enqueue_many_rollouts(requests)
         return {rollout.rollout_id: task for rollout, task in zip(rollouts, drawn, strict=True)}
 
-    async def _wait(self, ids: list[str], on_progress: Callable[[int], None]) -> Mapping[str, Rollout]:
+    async def _wait(self, ids: list[str], on_progress: Callable[[int], object]) -> Mapping[str, Rollout]:
         deadline = time.monotonic() + self._timeout * max(1, len(ids))
         while True:
             self._alive()

@@ -188,9 +188,9 @@ def _call_keys(call: ModelCall) -> Iterator[Hashable]:
         yield "call", call_id
     messages = call.messages[-_LOOKBACK:]
     for message in messages:
-        for call_id in (*tool_call_ids(message), message.get("tool_call_id")):
-            if call_id:
-                yield "call", call_id
+        for known in (*tool_call_ids(message), message.get("tool_call_id")):
+            if known:
+                yield "call", known
     if call.span.parent_id is None:
         yield from _turn_keys(messages, call.reply)
 
