@@ -114,21 +114,15 @@ class GenAIDialect(Dialect):
 
 def read_content(span: Span) -> Content:
     """The content of a call from wherever the conventions allow it to be."""
-    if has_content(span.attributes):
-        return content_from_attributes(span.attributes)
     events = (*span.logs, *span.events)
     details = next((event for event in events if event.name == semconv.OPERATION_DETAILS_EVENT), None)
-    if details is not None and has_content(details.attributes):
-        return content_from_attributes(details.attributes)
+    attributes = {**details.attributes, **span.attributes} if details else span.attributes
+    if any(attributes.get(key) for key in _CONTENT_KEYS):
+        return content_from_attributes(attributes)
     content = content_from_events(events)
     if not content.messages and content.reply is None:
         content.flags.add("no_content")
     return content
-
-
-def has_content(attributes: Mapping[str, JSON]) -> bool:
-    """Whether message attributes are there at all."""
-    return any(attributes.get(key) for key in _CONTENT_KEYS)
 
 
 def content_from_attributes(attributes: Mapping[str, JSON]) -> Content:
@@ -172,7 +166,7 @@ def span_finish_reason(attributes: Mapping[str, JSON]) -> str | None:
 def is_stream(attributes: Mapping[str, JSON]) -> bool:
     """Whether the call was streamed, as far as any convention tells."""
     keys = ("gen_ai.is_streaming", "llm.is_streaming", "gen_ai.request.stream", "gen_ai.request.streaming")
-    return any(str(attributes.get(key)) == "True" for key in keys)
+    return any(str(attributes.get(key)).lower() == "true" for key in keys)
 
 
 def _json_list(value: JSON, flags: set[str]) -> list[JSON]:

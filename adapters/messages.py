@@ -25,6 +25,14 @@ _ROLES: Final = {
 _TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
 _CALL_PARTS: Final = frozenset({"tool_call", "tool_use", "function_call"})
 _RESULT_PARTS: Final = frozenset({"tool_call_response", "tool_result", "function_call_output"})
+_KEYED_PARTS: Final = {
+    "toolUse": "tool_use",
+    "toolResult": "tool_result",
+    "functionCall": "function_call",
+    "functionResponse": "function_call_output",
+}
+"""Parts without a type: their one key tells what they are (Bedrock, Gemini)."""
+
 _REASONING_PARTS: Final = frozenset({"reasoning", "thinking"})
 
 
@@ -148,7 +156,7 @@ def _from_parts(role: JSON, parts: Sequence[JSON], item: Mapping[str, Any]) -> l
     calls = [_tool_call(call) for call in item.get("tool_calls") or () if isinstance(call, dict)]
     results: list[Message] = []
     reasoning: list[str] = []
-    for part in parts:
+    for part in map(_typed_part, parts):
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in _CALL_PARTS:
             calls.append(_tool_call(part))
@@ -172,11 +180,25 @@ def _from_parts(role: JSON, parts: Sequence[JSON], item: Mapping[str, Any]) -> l
     return [*results, message]
 
 
+def _typed_part(part: JSON) -> JSON:
+    if isinstance(part, dict) and "type" not in part:
+        for key, kind in _KEYED_PARTS.items():
+            if isinstance(part.get(key), dict):
+                return {"type": kind, **part[key]}
+    return part
+
+
 def _tool_call(call: Mapping[str, Any]) -> dict[str, JSON]:
     function = call.get("function")
     owner = function if isinstance(function, Mapping) else call
     arguments = owner["arguments"] if "arguments" in owner else owner.get("input", owner.get("args"))
-    return chat_tool_call(call.get("call_id") or call.get("id"), owner.get("name"), arguments)
+    return chat_tool_call(_call_id(call), owner.get("name"), arguments)
+
+
+def _call_id(part: Mapping[str, Any]) -> JSON:
+    """The id that a call and its result share; ``id`` may be the item's own."""
+    keys = ("call_id", "tool_use_id", "toolUseId", "id")
+    return next((part[key] for key in keys if part.get(key)), None)
 
 
 def _tool_result(part: Mapping[str, Any]) -> Message:

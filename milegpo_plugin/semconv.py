@@ -9,8 +9,6 @@ from typing import Final
 
 # OpenTelemetry, general
 EVENT_NAME: Final = "event.name"
-ERROR_TYPE: Final = "error.type"
-EXCEPTION_EVENT: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
 
@@ -28,7 +26,6 @@ AGENT_NAME: Final = "gen_ai.agent.name"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
-TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
 TOOL_NAME: Final = "gen_ai.tool.name"
 TOOL_CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_CALL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
@@ -54,7 +51,6 @@ PROMPT: Final = "gen_ai.prompt."
 COMPLETION: Final = "gen_ai.completion."
 PROMPT_TOKENS: Final = "gen_ai.usage.prompt_tokens"
 COMPLETION_TOKENS: Final = "gen_ai.usage.completion_tokens"
-LLM_REQUEST_TYPE: Final = "llm.request.type"
 
 # Traceloop
 TRACELOOP_OPENAI_SCOPE: Final = "opentelemetry.instrumentation.openai.v"

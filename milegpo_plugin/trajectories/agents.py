@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from milegpo_plugin.adapters import AgentScope, SpanKey
 from milegpo_plugin.trajectories.ancestors import nearest_ancestors
 from milegpo_plugin.trajectories.calls import Call
 from milegpo_plugin.trajectories.evidence import Evidence
 from milegpo_plugin.types import Span
+
+_PROCESS_IDS: Final = ("service.instance.id", "host.name", "process.pid")
 
 Chain = tuple[AgentScope, ...]
 """Scopes from the innermost to the outermost."""
@@ -82,7 +85,7 @@ def _encloses(scope: AgentScope, call: Call) -> bool:
     return (
         scope.span.end_ns >= call.end_ns
         and scope.span.rollout_id == call.spans[0].rollout_id
-        and process_of(scope.span) == process_of(call.spans[0])
+        and same_process(scope.span, call.spans[0])
     )
 
 
@@ -93,8 +96,12 @@ def _only_chain(enclosing: Sequence[AgentScope], chains: _Chains) -> Chain:
     return longest if all(id(scope) in on_chain for scope in enclosing) else ()
 
 
-def process_of(span: Span) -> tuple[object, ...]:
-    """What the resource tells of the process that wrote the span: its ids, else everything."""
-    resource = span.resource
-    ids = resource.get("service.instance.id"), resource.get("host.name"), resource.get("process.pid")
-    return ids if any(ids) else tuple(sorted((key, repr(value)) for key, value in resource.items()))
+def same_process(left: Span, right: Span) -> bool:
+    """Whether one process wrote both spans, as far as their resources tell: by its ids, else by all."""
+    mine, theirs = left.resource, right.resource
+    if mine is theirs:
+        return True
+    ids = [(mine.get(key), theirs.get(key)) for key in _PROCESS_IDS]
+    if any(pair != (None, None) for pair in ids):
+        return all(a == b for a, b in ids)
+    return mine == theirs

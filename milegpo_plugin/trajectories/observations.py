@@ -12,20 +12,21 @@ from milegpo_plugin.types import Message
 def new_messages(call: Call) -> list[Message]:
     """The messages of ``call`` since its predecessor's answer; all but the system prompt at first.
 
-    Flags the call with ``partial_history`` when evicted messages may be among the new ones.
+    Flags the call with ``partial_history`` when lost messages may be among the new ones.
     """
     messages = call.read.messages
     predecessor = call.predecessor
     if predecessor is None or call.read.is_delta:
-        if call.read.first_index:
-            call.flags.add("partial_history")
+        _flag_partial(call, bool(call.read.first_index))
         return _without_system(messages)
-    start = _start_of_new(call, predecessor)
-    if start is None:
-        if call.read.first_index:
-            call.flags.add("partial_history")
-        return _without_system(messages)
-    return list(messages[start:])
+    if _has_lost_its_end(call) and call.input_end <= predecessor.input_end:
+        _flag_partial(call, True)
+        return []
+    start, is_certain = _start_of_new(call, predecessor)
+    new = list(messages[start:]) if start else _without_system(messages)
+    _flag_partial(call, bool(call.read.first_index) and not is_certain)
+    _flag_partial(call, _has_lost_its_end(call) and not new)
+    return new
 
 
 def recover_reply(call: Call) -> Message | None:
@@ -56,22 +57,33 @@ def join_tool_results(observation: Sequence[Message], reply: Message | None) -> 
     return joined
 
 
-def _start_of_new(call: Call, predecessor: Call) -> int | None:
-    """Where the new messages begin: after the predecessor's request and answer.
+def _start_of_new(call: Call, predecessor: Call) -> tuple[int, bool]:
+    """Where the new messages begin, and whether the predecessor's request or answer was found.
 
-    Else after its answer wherever that is, else after the last assistant turn; None without any.
+    After its request and answer; else after its answer wherever that is; else after the last
+    assistant turn; else at the beginning.
     """
     messages = call.read.messages
     offset = predecessor.input_end - call.read.first_index
     if _continues(call, predecessor, offset):
-        return _end_of_turn(messages, offset)
-    for place in range(len(messages) - 1, -1, -1):
+        return _end_of_turn(messages, offset), True
+    places = range(len(messages) - 1, -1, -1)
+    for place in places:
         if is_reply(messages[place], predecessor.read.reply):
-            return place + 1
-    for place in range(len(messages) - 1, -1, -1):
-        if messages[place]["role"] == "assistant":
-            return place + 1
-    return None
+            return place + 1, True
+    last = next((place + 1 for place in places if messages[place]["role"] == "assistant"), 0)
+    return last, False
+
+
+def _has_lost_its_end(call: Call) -> bool:
+    """Whether the newest messages may be lost: some SDKs keep the oldest attributes and drop the rest."""
+    dropped = call.read.span.dropped_attributes and not call.read.first_index
+    return bool(dropped) or "truncated_json" in call.flags
+
+
+def _flag_partial(call: Call, holds: bool) -> None:
+    if holds:
+        call.flags.add("partial_history")
 
 
 def _continues(call: Call, predecessor: Call, offset: int) -> bool:

@@ -7,9 +7,11 @@ rollout can be meant.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeVar
 
 from milegpo_plugin import semconv
@@ -40,39 +42,54 @@ def share_evidence(
     owners = _Owners(rollouts, evidence)
     shared = {rollout: RolloutEvidence() for rollout in rollouts}
     used: set[SpanKey] = set()
-    skipped: list[Skipped] = []
     for run in evidence.tools:
         owner = owners.of_tool(run)
         if owner is not None:
             shared[owner].tools.append(run)
             used.add(_key(run.span))
+    skipped: list[Skipped] = []
     for signal in evidence.rewards:
         owner = owners.of_reward(signal)
         used.add(_key(signal.span))
-        if owner is None:
+        if owner is not None:
+            shared[owner].rewards.append(signal)
+        else:
             skipped.append(Skipped("reward", signal.span.span_id, "no single rollout it can belong to"))
-            continue
-        shared[owner].rewards.append(signal)
-    lonely: dict[tuple[str, str], str] = {}
+    strays = []
     for span in evidence.spans:
         owner = owners.of_span(span)
         if owner is not None:
             shared[owner].spans.append(span)
         elif _key(span) not in used:
-            place = ("rollout", span.rollout_id) if span.rollout_id else ("trace", span.trace_id)
-            lonely.setdefault(place, span.name)
-    reasons = [
-        Skipped(kind, name, f"no model call was traced; its first span is {first!r}")
-        for (kind, name), first in lonely.items()
+            strays.append(span)
+    return shared, [*skipped, *_without_calls(strays, {rollout.rollout_id for rollout in rollouts})]
+
+
+def _without_calls(strays: Iterable[Span], known: Collection[str]) -> list[Skipped]:
+    """One entry for each rollout, attempt or trace in which no model call was traced."""
+    first: dict[tuple[str, str], Span] = {}
+    for span in strays:
+        if span.rollout_id is None:
+            place = ("trace", span.trace_id)
+        elif span.rollout_id in known:
+            place = ("attempt", f"{span.rollout_id}/{span.attempt_id}")
+        else:
+            place = ("rollout", span.rollout_id)
+        first.setdefault(place, span)
+    return [
+        Skipped(kind, name, f"no model call was traced; its first span is {span.name!r}")
+        for (kind, name), span in first.items()
     ]
-    return shared, skipped + reasons
 
 
 class _Owners:
     """Indexes from ids to rollouts."""
 
     def __init__(self, rollouts: Sequence[Rollout], evidence: Evidence) -> None:
-        self._rollouts = rollouts
+        self._rollouts = sorted(rollouts, key=lambda rollout: rollout.calls[0].start_ns)
+        self._starts = [rollout.calls[0].start_ns for rollout in self._rollouts]
+        ends = (max(call.end_ns for call in rollout.calls) for rollout in self._rollouts)
+        self._ends = list(accumulate(ends, max))
         self._platform = {(r.rollout_id, r.attempt_id): r for r in rollouts if r.by_platform}
         self._trace: defaultdict[str, dict[Rollout, None]] = defaultdict(dict)
         self._anchors: dict[SpanKey, Rollout | None] = {}
@@ -139,12 +156,12 @@ class _Owners:
 
     def _by_time(self, time_ns: int) -> Rollout | None:
         """The latest rollout that began before, unless an earlier one was still going on then."""
-        before = [rollout for rollout in self._rollouts if rollout.calls[0].start_ns < time_ns]
-        if not before or any(rollout.by_platform for rollout in before):
+        before = bisect_left(self._starts, time_ns)
+        if not before or self._rollouts[before - 1].by_platform:
             return None
-        latest = before[-1]
-        ends = [call.end_ns for rollout in before[:-1] for call in rollout.calls[-1:]]
-        return latest if all(end <= latest.calls[0].start_ns for end in ends) else None
+        latest = self._rollouts[before - 1]
+        earlier_end = self._ends[before - 2] if before > 1 else 0
+        return latest if earlier_end <= self._starts[before - 1] else None
 
 
 def _note(index: dict[_Key, Rollout | None], key: _Key, rollout: Rollout) -> None:

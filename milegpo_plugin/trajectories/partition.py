@@ -8,16 +8,16 @@ time. Two rollouts may end up in one part, which costs memory but changes nothin
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters import AgentScope, ModelCall, SpanTree, dialect_of, read_rewards
 from milegpo_plugin.adapters.messages import message_text, tool_call_ids
 from milegpo_plugin.adapters.values import first_text
-from milegpo_plugin.trajectories.agents import process_of
 from milegpo_plugin.trajectories.unions import Unions
 from milegpo_plugin.types import Message, Span
 
@@ -33,8 +33,8 @@ class _Trace:
     """What one trace tells: keys that it shares with others, and times."""
 
     keys: set[int] = field(default_factory=set)
-    calls: list[tuple[int, int, Hashable]] = field(default_factory=list)
-    scopes: list[tuple[int, int, Hashable]] = field(default_factory=list)
+    calls: list[tuple[int, int]] = field(default_factory=list)
+    scopes: list[tuple[int, int]] = field(default_factory=list)
     loose_ns: list[int] = field(default_factory=list)
     by_platform: bool = False
 
@@ -44,12 +44,7 @@ class _Interval(NamedTuple):
 
     start_ns: int
     end_ns: int
-    process: Hashable
     trace_id: str
-
-    def order(self) -> tuple[int, int, str]:
-        """Sort key."""
-        return self.start_ns, self.end_ns, self.trace_id
 
 
 class Partition:
@@ -71,7 +66,7 @@ class Partition:
         dialect = dialect_of(span)
         if dialect is None:
             return
-        time = (span.start_ns, span.end_ns, process_of(span))
+        time = (span.start_ns, span.end_ns)
         call = dialect.read_call(span, _NO_TREE)
         if call is not None:
             trace.calls.append(time)
@@ -103,7 +98,6 @@ class Partition:
         """Traces with an agent's run, and traces without one whose calls lie within it."""
         scopes = sorted(
             [_Interval(*run, trace_id) for trace_id, trace in self._traces.items() for run in trace.scopes],
-            key=_Interval.order,
         )
         calls = sorted(
             [
@@ -112,7 +106,6 @@ class Partition:
                 if not trace.scopes
                 for call in trace.calls
             ],
-            key=_Interval.order,
         )
         waiting = scopes[::-1]
         open_scopes: list[_Interval] = []
@@ -121,31 +114,29 @@ class Partition:
                 open_scopes.append(waiting.pop())
             open_scopes = [scope for scope in open_scopes if scope.end_ns >= call.start_ns]
             for scope in open_scopes:
-                if scope.end_ns >= call.end_ns and scope.process == call.process:
+                if scope.end_ns >= call.end_ns:
                     yield scope.trace_id, call.trace_id
 
     def _loose(self, groups: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
-        """Traces without calls whose rewards or notes belong to the only part they can, by time."""
-        spans_of_time = []
-        for group in groups:
-            times = [call for trace_id in group for call in self._traces[trace_id].calls]
-            if times:
-                start, end = min(times)[0], max(end for _, end, _ in times)
-                spans_of_time.append((start, end, group[0]))
-        spans_of_time.sort()
+        """Traces without calls whose rewards or notes belong to the only part they can, by time.
+
+        That is the latest part that began before, unless an earlier one went on when it began.
+        """
+        parts = sorted(part for group in groups if (part := self._interval(group)) is not None)
+        starts = [part.start_ns for part in parts]
+        latest_end = list(accumulate((part.end_ns for part in parts), max, initial=0))
         for trace_id, trace in self._traces.items():
             if trace.loose_ns and not trace.calls and not trace.by_platform:
-                owner = _owner_at(spans_of_time, min(trace.loose_ns))
-                if owner is not None:
-                    yield trace_id, owner
+                place = bisect_left(starts, min(trace.loose_ns)) - 1
+                if place >= 0 and latest_end[place] <= starts[place]:
+                    yield trace_id, parts[place].trace_id
 
-
-def _owner_at(spans_of_time: Sequence[tuple[int, int, str]], time_ns: int) -> str | None:
-    """The latest part that began before, unless an earlier one was still going on when it began."""
-    before = [item for item in spans_of_time if item[0] < time_ns]
-    if not before or any(end > before[-1][0] for _, end, _ in before[:-1]):
-        return None
-    return before[-1][2]
+    def _interval(self, group: Sequence[str]) -> _Interval | None:
+        """From the first to the last call of a part; None when it has no call."""
+        times = [call for trace_id in group for call in self._traces[trace_id].calls]
+        if not times:
+            return None
+        return _Interval(min(times)[0], max(end for _, end in times), group[0])
 
 
 def _note_rewards(span: Span, trace: _Trace) -> None:

@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from milegpo_plugin.trajectories.calls import Call, same_message
+from milegpo_plugin.adapters.messages import message_text
+from milegpo_plugin.trajectories.calls import Call, tool_names
 from milegpo_plugin.trajectories.threads import link_calls, order_calls
 from milegpo_plugin.trajectories.unions import Unions
 
@@ -107,26 +108,29 @@ def _split_session(runs: Sequence[list[Call]]) -> list[list[Call]]:
     it began.
     """
     rollouts: list[list[Call]] = []
-    openings: list[Call] = []
+    openings: set[Hashable] = set()
     for run in runs:
-        repeats = len(run) > 1 and any(_same_request(run[0], opening) for opening in openings)
-        if repeats or not rollouts:
+        opening = _opening(run)
+        if opening in openings or not rollouts:
             rollouts.append(list(run))
         else:
             rollouts[-1].extend(run)
-        if len(run) > 1 and (repeats or len(rollouts) == 1):
-            openings.append(run[0])
+        if len(rollouts[-1]) == len(run) and opening is not None:
+            openings.add(opening)
     if len(rollouts) > 1:
         for rollout in rollouts:
             rollout[0].flags.add("shared_session")
     return rollouts
 
 
-def _same_request(left: Call, right: Call) -> bool:
-    mine, theirs = left.read.messages, right.read.messages
-    if left.predecessor or not mine or len(mine) != len(theirs) or left.agent != right.agent:
-        return False
-    return all(same_message(a, b) for a, b in zip(mine, theirs, strict=True))
+def _opening(run: Sequence[Call]) -> Hashable | None:
+    """The first request of a run of several calls that begins a conversation, and its agent."""
+    first = run[0]
+    if len(run) < 2 or first.predecessor or not first.read.messages:
+        return None
+    messages = first.read.messages
+    turns = tuple((m["role"], message_text(m), tuple(tool_names(m))) for m in messages)
+    return first.agent, turns
 
 
 def _join_all(unions: Unions[Call], calls: Sequence[Call]) -> None:

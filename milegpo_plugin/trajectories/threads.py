@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 from milegpo_plugin.adapters.messages import merge_replies, message_text, tool_call_ids
-from milegpo_plugin.trajectories.agents import process_of
-from milegpo_plugin.trajectories.calls import Call, call_order, is_incomplete, is_reply, same_message
+from milegpo_plugin.trajectories.calls import Call, call_order, is_incomplete, is_reply
+from milegpo_plugin.trajectories.turns import TurnIndex, is_continuation, share_a_trace
 from milegpo_plugin.types import Message
-
-_MAX_CANDIDATES: Final = 16
-"""Equal turns at one place that are compared; more than that many at once is noise."""
 
 
 class _Link(NamedTuple):
@@ -67,37 +63,32 @@ def order_calls(calls: Sequence[Call]) -> list[Call]:
     return ordered
 
 
-@dataclass(slots=True)
 class _Threads:
-    """Indexes over the calls, and the threads found so far."""
+    """What the calls so far said, and the threads found so far."""
 
-    calls: Sequence[Call]
-    by_response: dict[str, Call] = field(default_factory=dict)
-    by_tool_call: defaultdict[str, list[Call]] = field(default_factory=lambda: defaultdict(list))
-    by_text: defaultdict[tuple[str, int], list[Call]] = field(default_factory=lambda: defaultdict(list))
-    by_place: defaultdict[tuple[str, int], list[Call]] = field(default_factory=lambda: defaultdict(list))
-    unanswered: defaultdict[int, list[Call]] = field(default_factory=lambda: defaultdict(list))
-    root: dict[Call, Call] = field(default_factory=dict)
-    tail: dict[Call, Call] = field(default_factory=dict)
-    followed: set[Call] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        for call in self.calls:
-            self._index(call)
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self._by_response: dict[str, Call] = {}
+        self._by_tool_call: dict[str, Call | None] = {}
+        self._turns = TurnIndex()
+        self._root: dict[Call, Call] = {}
+        self._tail: dict[Call, Call] = {}
+        for call in calls:
+            if call.read.response_id is not None:
+                self._by_response.setdefault(call.read.response_id, call)
+            for call_id in tool_call_ids(call.read.reply) if call.read.reply else ():
+                known = self._by_tool_call.get(call_id, call)
+                self._by_tool_call[call_id] = call if known is call else None
 
     def find(self, call: Call) -> _Link | None:
         """The call whose answer ``call``'s history shows last."""
-        previous = call.read.previous_response_id
-        if previous is not None and previous in self.by_response:
-            return _Link(self.by_response[previous], 0)
-        dropped = self._dropped_turn(call)
-        if dropped is not None:
-            return _Link(dropped, 0)
+        named = self._by_response.get(call.read.previous_response_id or "") or self._dropped_turn(call)
+        if named is not None:
+            return _Link(named, 0)
         unknown = 0
         messages = call.read.messages
         place = len(messages) - 1
         while place >= 0:
-            found = self._owner_of_result(call, messages[place], place)
+            found = self._owner_of_result(call, messages[place])
             if messages[place]["role"] == "assistant":
                 start = _start_of_turn(messages, place)
                 found = self._owner_of_turn(call, messages, start, place)
@@ -111,30 +102,28 @@ class _Threads:
     def append(self, call: Call) -> None:
         """Put ``call`` at the end of its predecessor's thread, or begin one."""
         predecessor = call.predecessor
-        self.root[call] = call if predecessor is None else self.root.get(predecessor, predecessor)
-        self.tail[self.root[call]] = call
+        self._root[call] = call if predecessor is None else self._root.get(predecessor, predecessor)
+        self._tail[self._root[call]] = call
         if predecessor is not None:
-            self.followed.add(predecessor)
+            self._turns.follow(predecessor)
+        self._turns.add((call.spans[0].trace_id, call.input_end), call)
+        reply = call.read.reply
+        if is_incomplete(call.read):
+            self._turns.add(call.input_end, call)
+        if reply is not None:
+            self._turns.add((message_text(reply) or "", call.input_end), call)
+            for call_id in tool_call_ids(reply):
+                if self._by_tool_call[call_id] is None:
+                    self._turns.add((call_id, call.input_end, "repeated id"), call)
 
     def tail_of(self, link: _Link, call: Call) -> Call:
-        """The last call of the thread when turns in between are unknown, else the linked call."""
-        if not link.unknown_turns and "truncated_json" not in call.flags:
+        """The linked call; or the last one of its thread, when turns in between are not known."""
+        cut = "truncated_json" in call.flags or (
+            call.read.span.dropped_attributes and not call.read.first_index
+        )
+        if not link.unknown_turns and not cut:
             return link.call
-        return self.tail.get(self.root.get(link.call, link.call), link.call)
-
-    def _index(self, call: Call) -> None:
-        reply = call.read.reply
-        self.by_place[call.spans[0].trace_id, call.input_end].append(call)
-        if call.read.response_id is not None:
-            self.by_response.setdefault(call.read.response_id, call)
-        if is_incomplete(call.read):
-            self.unanswered[call.input_end].append(call)
-        if reply is None:
-            return
-        for call_id in tool_call_ids(reply):
-            self.by_tool_call[call_id].append(call)
-        text = message_text(reply)
-        self.by_text[text or "", call.input_end].append(call)
+        return self._tail.get(self._root.get(link.call, link.call), link.call)
 
     def _dropped_turn(self, call: Call) -> Call | None:
         """The latest call of the trace whose request ends among the last messages of ``call``.
@@ -145,23 +134,23 @@ class _Threads:
         for place in range(len(messages) - 1, 0, -1):
             if messages[place]["role"] == "assistant" or messages[place - 1]["role"] == "assistant":
                 return None
-            candidates = self.by_place.get((trace_id, call.read.first_index + place), ())
-            found = self._choose(candidates, call, place, exact=True)
+            found = self._latest((trace_id, call.read.first_index + place), call, place)
             if found is not None:
-                return None if found in self.followed else found
+                return found if self._turns.is_open(found) else None
         return None
 
-    def _owner_of_result(self, call: Call, message: Message, place: int) -> Call | None:
-        """The call that asked for this tool result."""
-        if message["role"] != "tool" or "tool_call_id" not in message:
-            return None
-        return self._choose(self.by_tool_call.get(message["tool_call_id"], ()), call, place, exact=False)
+    def _owner_of_result(self, call: Call, message: Message) -> Call | None:
+        """The call that asked for this tool result, if its id is unique."""
+        owner = (
+            self._by_tool_call.get(message.get("tool_call_id") or "") if message["role"] == "tool" else None
+        )
+        return None if owner is None or _descends(owner, call) else owner
 
     def _owner_of_turn(self, call: Call, messages: Sequence[Message], start: int, end: int) -> Call | None:
         """The call that wrote the last of these assistant messages, or all of them together."""
         for place in range(end, start - 1, -1):
             for call_id in tool_call_ids(messages[place]):
-                owner = self._choose(self.by_tool_call.get(call_id, ()), call, place, exact=False)
+                owner = self._owner_of_id(call_id, call, place)
                 if owner is not None:
                     return owner
             owner = self._owner_of_text(call, messages[place], place)
@@ -170,58 +159,31 @@ class _Threads:
         merged = merge_replies(messages[start : end + 1]) if end > start else None
         return self._owner_of_text(call, merged, start) if merged is not None else None
 
+    def _owner_of_id(self, call_id: str, call: Call, place: int) -> Call | None:
+        """The call that asked with this id; some servers count from 0 in every reply."""
+        owner = self._by_tool_call.get(call_id)
+        if owner is not None:
+            return None if _descends(owner, call) else owner
+        return self._latest((call_id, call.read.first_index + place, "repeated id"), call, place)
+
     def _owner_of_text(self, call: Call, message: Message, place: int) -> Call | None:
         """The call whose request ends at ``place`` and whose answer is ``message``, or is unknown."""
         end = call.read.first_index + place
-        same_text = self.by_text.get((message_text(message) or "", end), ())
-        candidates = [other for other in same_text if is_reply(message, other.read.reply)]
-        return self._choose(candidates, call, place, exact=True) or self._choose(
-            self.unanswered.get(end, ()), call, place, exact=True
-        )
+        said = self._latest((message_text(message) or "", end), call, place, message)
+        return said or self._latest(end, call, place)
 
-    def _choose(self, candidates: Iterable[Call], call: Call, place: int, *, exact: bool) -> Call | None:
-        """The latest earlier candidate, one that nobody follows yet before others.
-
-        Ids are trusted when they are unique. Repeated ids (some servers count from 0 in every
-        reply) and texts need an equal prefix.
-        """
-        others = [c for c in candidates if c is not call]
-        if not exact and len(others) < 2:
-            return next((c for c in others if not _descends(c, call)), None)
-        earlier = [c for c in others if call_order(c) < call_order(call)]
-        near = sorted(
-            earlier,
-            key=lambda c: (c not in self.followed, _shares_trace(c, call), call_order(c)),
-            reverse=True,
-        )
-        fitting = [c for c in near[:_MAX_CANDIDATES] if _is_continuation(c, call, place)]
-        rivals = [c for c in fitting if c not in self.followed]
-        if len(rivals) > 1 and _shares_trace(rivals[0], call) == _shares_trace(rivals[1], call):
+    def _latest(self, key: Hashable, call: Call, place: int, reply: Message | None = None) -> Call | None:
+        """The latest earlier call under ``key`` that ``call`` goes on with, one that nobody follows first."""
+        fitting = [
+            other
+            for other in self._turns.before(key, call)
+            if (reply is None or is_reply(reply, other.read.reply)) and is_continuation(other, call, place)
+        ]
+        rivals = [other for other in fitting if self._turns.is_open(other)]
+        near = [other for other in rivals if share_a_trace(other, call)] or rivals
+        if len(near) > 1:
             call.flags.add("ambiguous_thread")
-        return fitting[0] if fitting else None
-
-
-def _is_continuation(earlier: Call, call: Call, place: int) -> bool:
-    """Whether ``earlier``'s request is the history of ``call`` up to ``place``, as far as both have it.
-
-    A system prompt may change between agents of one conversation.
-    """
-    if process_of(earlier.spans[0]) != process_of(call.spans[0]):
-        return False
-    end = call.read.first_index + place
-    if earlier.input_end > end or earlier.end_ns > call.start_ns:
-        return False
-    left, right = earlier.read, call.read
-    first = max(left.first_index, right.first_index)
-    mine = left.messages[first - left.first_index :]
-    theirs = right.messages[first - right.first_index : earlier.input_end - right.first_index]
-    return len(mine) == len(theirs) and all(
-        a["role"] == b["role"] == "system" or same_message(a, b) for a, b in zip(mine, theirs, strict=True)
-    )
-
-
-def _shares_trace(left: Call, right: Call) -> bool:
-    return left.spans[0].trace_id == right.spans[0].trace_id
+        return next(iter(near or fitting), None)
 
 
 def _start_of_turn(messages: Sequence[Message], end: int) -> int:
@@ -233,8 +195,8 @@ def _start_of_turn(messages: Sequence[Message], end: int) -> int:
 
 
 def _descends(call: Call, ancestor: Call) -> bool:
-    """Whether ``call`` goes on with ``ancestor``; only a call that began later can."""
-    node: Call | None = call if call_order(call) > call_order(ancestor) else None
+    """Whether ``call`` is ``ancestor`` or goes on with it; of calls that began earlier none does."""
+    node: Call | None = call if call_order(call) >= call_order(ancestor) else None
     while node is not None and node is not ancestor:
         node = node.predecessor
     return node is ancestor

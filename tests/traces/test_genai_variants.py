@@ -126,6 +126,34 @@ def test_tool_calls_beside_the_message_of_a_choice(make_span):
     assert played([span]) == [(None, [("look", {})])]
 
 
+def test_parts_that_only_their_key_tells(make_span):
+    used = {"toolUse": {"toolUseId": "t1", "name": "look", "input": {"at": "door"}}}
+    result = {"toolResult": {"toolUseId": "t1", "content": [{"text": "a door"}], "status": "success"}}
+    asked = [{"role": "user", "content": [{"text": "go"}]}]
+    history = [*asked, {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+    answers = [[used], [{"text": "done"}]]
+    spans = [
+        make_span(
+            "chat m",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps(messages),
+                "gen_ai.output.messages": json.dumps([{"role": "assistant", "content": answer}]),
+            },
+            at=10 * number,
+        )
+        for number, (messages, answer) in enumerate(zip((asked, history), answers, strict=True))
+    ]
+    assert played(spans) == [(None, [("look", {"at": "door"})]), ("done", [])]
+    (trajectory,) = build_trajectories(spans).trajectories
+    assert trajectory.steps[1].observation == [{"role": "tool", "content": "a door", "tool_call_id": "t1"}]
+
+
+def test_input_on_the_span_and_output_on_its_event(load_capture, truth):
+    names = {"gen_ai_output_messages": None}
+    assert played([renamed(span, **names) for span in load_capture("openai_v2_latest")]) == game_of(truth)
+
+
 def test_prompt_and_completion_events_of_the_oldest_version(make_span):
     events = [
         SpanEvent("gen_ai.content.prompt", 1, {"gen_ai.prompt": '[{"role": "user", "content": "go"}]'}),

@@ -227,6 +227,22 @@ def test_a_long_conversation_is_whole_though_the_sdk_evicted_its_beginning(name,
     assert not any("partial_history" in step.flags for step in trajectory.steps)
 
 
+def test_a_conversation_whose_end_the_sdk_dropped_repeats_nothing_old(load_capture):
+    """The SDKs of Go and JavaScript keep the oldest attributes and refuse the newest."""
+
+    def keep_oldest(span, count=60):
+        kept = dict(list(span.attributes.items())[:count])
+        return replace(span, attributes=kept, dropped_attributes=len(span.attributes) - len(kept))
+
+    spans = [keep_oldest(s) for s in load_capture("long_agentops_openai") if not s.dropped_attributes]
+    (trajectory,) = rebuild([replace(span, **PLATFORM) for span in spans])
+    shown = [message["tool_call_id"] for step in trajectory.steps[1:] for message in step.observation]
+    assert len(set(shown)) == len(shown)
+    cut = [step for step in trajectory.steps if not step.observation]
+    assert cut
+    assert all("partial_history" in step.flags for step in cut)
+
+
 def test_an_evicted_beginning_without_an_earlier_call_is_partial(load_capture):
     last = max(load_capture("long_agentops_openai"), key=lambda span: span.start_ns * ("chat" in span.name))
     (trajectory,) = rebuild([last])

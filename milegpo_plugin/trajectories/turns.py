@@ -1,0 +1,67 @@
+"""Indexes of the calls so far by what their answers say, and the test of a continuation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from itertools import islice
+from typing import Final
+
+from milegpo_plugin.trajectories.agents import same_process
+from milegpo_plugin.trajectories.calls import Call, same_message
+
+_MAX_CANDIDATES: Final = 16
+"""Equal turns at one place that are compared; more than that many at once is noise."""
+
+
+class TurnIndex:
+    """Calls by key, in the order in which they were added, which is the order of time."""
+
+    def __init__(self) -> None:
+        self._open: defaultdict[Hashable, dict[Call, None]] = defaultdict(dict)
+        self._followed: defaultdict[Hashable, list[Call]] = defaultdict(list)
+        self._keys: defaultdict[Call, list[Hashable]] = defaultdict(list)
+
+    def add(self, key: Hashable, call: Call) -> None:
+        """Note a call that nobody follows yet."""
+        self._open[key][call] = None
+        self._keys[call].append(key)
+
+    def follow(self, call: Call) -> None:
+        """Note that some call goes on with ``call``."""
+        for key in self._keys.pop(call, ()):
+            del self._open[key][call]
+            self._followed[key].append(call)
+
+    def before(self, key: Hashable, call: Call) -> Iterator[Call]:
+        """The latest calls that ended before ``call``: those that nobody follows first."""
+        for members in (self._open.get(key, {}), self._followed.get(key, [])):
+            ended = (other for other in reversed(members) if other.end_ns <= call.start_ns)
+            yield from islice(ended, _MAX_CANDIDATES)
+
+    def is_open(self, call: Call) -> bool:
+        """Whether nobody follows ``call``."""
+        return call in self._keys
+
+
+def is_continuation(earlier: Call, call: Call, place: int) -> bool:
+    """Whether ``earlier``'s request is the history of ``call`` up to ``place``, as far as both have it.
+
+    A system prompt may change between agents of one conversation.
+    """
+    if earlier is call or not same_process(earlier.spans[0], call.spans[0]):
+        return False
+    if earlier.input_end > call.read.first_index + place or earlier.end_ns > call.start_ns:
+        return False
+    left, right = earlier.read, call.read
+    first = max(left.first_index, right.first_index)
+    mine = left.messages[first - left.first_index :]
+    theirs = right.messages[first - right.first_index : earlier.input_end - right.first_index]
+    return len(mine) == len(theirs) and all(
+        a["role"] == b["role"] == "system" or same_message(a, b) for a, b in zip(mine, theirs, strict=True)
+    )
+
+
+def share_a_trace(left: Call, right: Call) -> bool:
+    """Whether two calls are spans of one trace."""
+    return left.spans[0].trace_id == right.spans[0].trace_id
