@@ -19,11 +19,15 @@ from pydantic import ValidationError
 from milegpo_plugin.config import describe
 from milegpo_plugin.errors import InputNotFoundError, TraceError
 from milegpo_plugin.loading import require_file
-from milegpo_plugin.spans import read_spans
-from milegpo_plugin.trajectories import ReconstructOptions, build_trajectories
+from milegpo_plugin.spans import iter_items, read_spans
+from milegpo_plugin.streams import rebuild_in_parts
+from milegpo_plugin.trajectories import Reconstruction, ReconstructOptions, build_trajectories
 from milegpo_plugin.types import Skipped, Trajectory
 
 STDOUT = Path("-")
+LARGE_BYTES = 64 * 2**20
+"""Traces larger than this are rebuilt rollout by rollout; spans in memory take some ten times as much."""
+_GZIP_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,33 @@ def read_input(
     found = [t for path in ready for t in read_trajectories(path, skipped.append)]
     found, notes = _apply_rewards(found, options.rewards if options else {})
     counts: dict[str, int] = {}
-    spans = read_spans(traces, logs, on_problem=skipped.append) if traces or logs else []
-    if spans:
-        rebuilt = build_trajectories(spans, options or ReconstructOptions())
+    if traces or logs:
+        rebuilt = _rebuild(traces, logs, options or ReconstructOptions(), skipped.append)
         found.extend(rebuilt.trajectories)
         skipped.extend(rebuilt.skipped)
-        counts = dict(rebuilt.counts)
+        counts = dict(rebuilt.counts) if rebuilt.counts.get("spans") else {}
     if not found:
-        raise TraceError(_nothing_usable(paths, skipped, len(spans)))
+        raise TraceError(_nothing_usable(paths, skipped, counts.get("spans", 0)))
     return Input(found, skipped, notes, counts)
+
+
+def _rebuild(
+    traces: Sequence[Path],
+    logs: Sequence[Path],
+    options: ReconstructOptions,
+    on_problem: Callable[[Skipped], None],
+) -> Reconstruction:
+    """All at once, or part after part when the files are large."""
+    if sum(_plain_size(path) for path in (*traces, *logs)) > LARGE_BYTES:
+        items = iter_items(traces, logs, on_problem=on_problem)
+        return rebuild_in_parts(items, options, on_problem=on_problem)
+    return build_trajectories(read_spans(traces, logs, on_problem=on_problem), options)
+
+
+def _plain_size(path: Path) -> int:
+    """About how many bytes the file holds; JSON of spans shrinks to a tenth."""
+    size = require_file(path).stat().st_size
+    return size * _GZIP_FACTOR if path.suffix == ".gz" else size
 
 
 def holds_trajectories(path: Path) -> bool:
@@ -137,6 +159,12 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
     if not path.parent.is_dir():
         raise InputNotFoundError(f"{path.parent}: no such folder; create it, or choose another -o")
     with _open(path, "wb") as stream:
+        return _write_lines(stream, records)
+
+
+def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
+    """One JSON object a line at the end of a file; returns the count."""
+    with path.open("ab") as stream:
         return _write_lines(stream, records)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import typer
 
 from milegpo_plugin.cli.credit import credit, diagnose
+from milegpo_plugin.cli.receive import receive
 from milegpo_plugin.cli.report import report
 from milegpo_plugin.cli.traces import trajectories
 from milegpo_plugin.cli.train import quickstart, train
@@ -30,6 +31,7 @@ COMMANDS: Final[tuple[tuple[Callable[..., None], str], ...]] = (
     (quickstart, "quickstart --seed 1 --run-dir runs/seed1"),
     (train, "train --agent agents/coin_player.py:play --tasks tasks.jsonl --reward reward.py:score"),
     (trajectories, "trajectories traces.otlp.jsonl --rewards rewards.jsonl -o trajectories.jsonl"),
+    (receive, "receive --port 4318 -o runs/live"),
     (credit, "credit trajectories.jsonl --preset webshop -o credit.jsonl --nodes nodes.jsonl"),
     (diagnose, "diagnose trajectories.jsonl --preset webshop -o diagnostics.json"),
     (report, "report trajectories.jsonl --compare graphgpo -o report.html"),

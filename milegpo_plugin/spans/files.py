@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
@@ -39,15 +39,30 @@ def read_spans(paths: Sequence[Path], logs: Sequence[Path] = (), *, on_problem: 
     Raises:
         InputNotFoundError: a path does not exist. Nothing is read then.
     """
-    for path in (*paths, *logs):
-        _require(path)
     spans: list[Span] = []
     records: list[LogRecord] = []
-    for path in paths:
-        _sort_items(_items(path, decode_trace_request, on_problem), spans, records)
-    for path in logs:
-        _sort_items(_items(path, decode_logs_request, on_problem), spans, records)
+    for item in iter_items(paths, logs, on_problem=on_problem):
+        if isinstance(item, Span):
+            spans.append(item)
+        else:
+            records.append(item)
     return attach_logs(spans, records, on_problem=on_problem)
+
+
+def iter_items(
+    paths: Sequence[Path], logs: Sequence[Path] = (), *, on_problem: OnProblem
+) -> Iterator[Span | LogRecord]:
+    """What ``read_spans`` reads, one request at a time, with log records on their own.
+
+    Raises:
+        InputNotFoundError: a path does not exist. Nothing is read then.
+    """
+    for path in (*paths, *logs):
+        _require(path)
+    for path in paths:
+        yield from _items(path, decode_trace_request, on_problem)
+    for path in logs:
+        yield from _items(path, decode_logs_request, on_problem)
 
 
 def iter_spans(path: Path, *, on_problem: OnProblem) -> Iterator[Span]:
@@ -84,14 +99,6 @@ def _with_logs(span: Span, events: Sequence[SpanEvent]) -> Span:
 def _require(path: Path) -> None:
     if not path.is_file():
         raise InputNotFoundError(f"{path}: no such file")
-
-
-def _sort_items(items: Iterable[Span | LogRecord], spans: list[Span], records: list[LogRecord]) -> None:
-    for item in items:
-        if isinstance(item, Span):
-            spans.append(item)
-        else:
-            records.append(item)
 
 
 def _items(path: Path, decode: Decode, on_problem: OnProblem) -> Iterator[Span | LogRecord]:
