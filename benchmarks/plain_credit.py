@@ -104,20 +104,25 @@ def _count_visits(group: Group) -> None:
 
 
 def _measure_goal_distance(group: Group) -> None:
-    hops = _hops_to(group, GOAL) if GOAL in group.nodes else {}
+    hops = _hops_to(GOAL, _sources(group)) if GOAL in group.nodes else {}
     for node, record in group.nodes.items():
         record["goal_distance"] = hops.get(node, math.inf)
 
 
-def _hops_to(group: Group, goal: Node) -> dict[Node, int]:
-    """Breadth-first search against the edges."""
-    before = defaultdict(list)
+def _sources(group: Group) -> dict[Node, list[Node]]:
+    """The nodes with an edge to each node."""
+    sources = defaultdict(list)
     for source, target in group.edges:
-        before[target].append(source)
+        sources[target].append(source)
+    return sources
+
+
+def _hops_to(goal: Node, sources: dict[Node, list[Node]]) -> dict[Node, int]:
+    """Breadth-first search against the edges."""
     hops, queue = {goal: 0}, deque([goal])
     while queue:
         node = queue.popleft()
-        for source in before[node]:
+        for source in sources.get(node, ()):
             if source not in hops:
                 hops[source] = hops[node] + 1
                 queue.append(source)
@@ -243,22 +248,15 @@ def _propagate(group: Group) -> None:
         }
         potential = _potential(group, scaled)
         for node, record in group.nodes.items():
-            record[name] = potential.get(node, 0.0)
+            record[name] = potential[node]
 
 
 def _potential(group: Group, weights: dict[Node, float]) -> dict[Node, float]:
-    """Largest weight(v) * omega^d(s, v), by relaxation until nothing changes."""
-    before = defaultdict(list)
-    for source, target in group.edges:
-        before[target].append(source)
-    potential, queue = dict(weights), deque(weights)
-    while queue:
-        node = queue.popleft()
-        value = potential[node] * group.config.potential_decay
-        for source in before[node]:
-            if value > potential.get(source, 0.0):
-                potential[source] = value
-                queue.append(source)
+    """Largest weight(v) * omega^d(s, v), one search for every v."""
+    potential, sources = dict.fromkeys(group.nodes, 0.0), _sources(group)
+    for candidate, weight in weights.items():
+        for node, hops in _hops_to(candidate, sources).items():
+            potential[node] = max(potential[node], weight * group.config.potential_decay**hops)
     return potential
 
 

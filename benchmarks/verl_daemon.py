@@ -72,8 +72,8 @@ class Proxy:
 
 
 def build_daemon(daemon_cls: Any, rollouts: int) -> Any:
-    """A daemon on a store of its own."""
-    return daemon_cls(
+    """A daemon on a store of its own, with its loop running."""
+    daemon = daemon_cls(
         None,
         rollouts,
         train_information={"model": "policy", "temperature": 1.0},
@@ -84,6 +84,9 @@ def build_daemon(daemon_cls: Any, rollouts: int) -> Any:
         llm_proxy=Proxy(),
         trace_aggregator={"level": "transition"},
     )
+    while daemon._internal_loop is None:
+        time.sleep(0.01)
+    return daemon
 
 
 async def play(store: InMemoryLightningStore, steps: int) -> None:

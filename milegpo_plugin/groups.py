@@ -11,6 +11,7 @@ Axes: ``_G`` groups, ``_K`` rollouts in use, ``_S`` their steps, ``_N`` nodes of
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,8 @@ def _check_outcomes(trajectories: Sequence[Trajectory]) -> None:
 
 
 def _identity(trajectory: Trajectory) -> tuple[str, str, list[tuple[int, str]]]:
-    return trajectory.task_id, trajectory.rollout_id, _natural(trajectory.attempt_id or "")
+    attempt = trajectory.attempt_id
+    return trajectory.task_id, trajectory.rollout_id, [] if attempt is None else _natural(attempt)
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
@@ -176,7 +178,7 @@ def _unusable(trajectory: Trajectory, config: CreditConfig) -> str | None:
 class _Nodes:
     """Node ids along every rollout, end included, and what the ids stand for."""
 
-    paths: list[int]
+    paths: array[int]
     names: list[str]
     groups: list[int]
     goals: list[int]
@@ -188,7 +190,7 @@ def _number_states(
 ) -> _Nodes:
     """Number the states of each group by one look-up a step, in canonical order."""
     following = count()
-    nodes = _Nodes([], [], [], [], [])
+    nodes = _Nodes(array("q"), [], [], [], [])
     for number, group in enumerate(groups):
         table: defaultdict[str | Terminal, int] = defaultdict(following.__next__)
         for index in group:

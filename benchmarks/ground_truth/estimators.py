@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.ground_truth.mdps import Floats, Ints, MDPs
+from benchmarks.ground_truth.mdps import Bools, Floats, Ints, MDPs
 from benchmarks.ground_truth.params import EstimatorSpec
 from benchmarks.ground_truth.sampling import Rollouts, to_batch
 from milegpo_plugin.config import CreditConfig
@@ -49,13 +49,15 @@ class Estimator:
     def adjusted(self, credit: Credit, action_X: Ints) -> Floats:
         """The engine's advantages, or what the spec makes of their parts. Shape (X,)."""
         spec = self.spec
-        if spec.episode == "constant" and not spec.average_actions:
+        if spec.episode == "constant" and not (spec.average_actions or spec.needs_success):
             return credit.advantage_S
         step_X = _known(credit.step_advantage_S)
         if spec.planned:
             step_X = step_X - _known(credit.graph_advantage_S) + planned_advantages(credit, action_X)
         if spec.average_actions:
             step_X = average_over_actions(credit.batch, step_X, action_X)
+        if spec.needs_success:
+            step_X = step_X * in_groups_with_success(credit)
         weight_X = episode_weights(credit.batch, step_X, spec.episode)
         return step_X + self.config.episode_weight * weight_X * _known(credit.episode_advantage_S)
 
@@ -85,6 +87,16 @@ def average_over_actions(batch: Batch, value_X: Floats, action_X: Ints) -> Float
     """
     choices = _choices(batch, action_X)
     return choices.spread(choices.total(value_X) / choices.size_Y)
+
+
+def in_groups_with_success(credit: Credit) -> Bools:
+    """Whether each step's group has a success. Shape (X,).
+
+    Without one, nothing but traps is left to shape with: what failed most visibly, whether or not
+    it lies on the way to the goal. Normalised to unit size, that is a full step in an arbitrary direction.
+    """
+    batch = credit.batch
+    return credit.graph.success_rate_G[batch.group_K[batch.rollout_S]] > 0
 
 
 def episode_weights(batch: Batch, step_X: Floats, mode: str) -> Floats:

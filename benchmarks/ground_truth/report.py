@@ -27,6 +27,7 @@ def tables(results: Results, command: str, cost: str) -> str:
         _section("Learning: area under the success curve", _area_note(results), _areas(results, families)),
         _section("Difference to strict MileGPO", _better_note(results), _differences(results, families)),
         _section("Learning rate", _RATE_NOTE, _rates(results, families)),
+        _section("Runs that end worse than they began", _WORSE_NOTE, _worse(results, families)),
         _section("Without the scale-free update", _RAW_NOTE, _raw(results, families)),
         *(_section(title, note, _measured(results, figure, families)) for title, figure, note in _MEASURED),
         _section(
@@ -40,6 +41,7 @@ def tables(results: Results, command: str, cost: str) -> str:
 
 
 _RATE_NOTE = "Area at each learning rate; the best rate of an estimator is bold."
+_WORSE_NOTE = "How many runs end below the success probability they started from, at each learning rate."
 _RAW_NOTE = (
     "The same learning with advantages as the estimators give them, at three learning rates: their sizes differ, "
     "so the order depends on the rate, and at a fixed rate it says more about size than about credit."
@@ -79,8 +81,17 @@ def _area_note(results: Results) -> str:
 def _better_note(results: Results) -> str:
     params = results.params
     better = results.better_everywhere(params.reference, list(params.estimators))
-    named = ", ".join(f"`{name}`" for name in better) or "none"
-    return f"Paired by MDP. Significantly better than `{params.reference}` on every family: {named}."
+    lines = [
+        f"Paired by MDP. Significantly better than `{params.reference}` on every family: {_names(better)}."
+    ]
+    for rate in params.learning.other_rates:
+        better = results.better_everywhere(params.reference, list(params.robustness), rate)
+        lines.append(f"At learning rate {rate:g}, of those measured there: {_names(better)}.")
+    return " ".join(lines)
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
 
 
 def _section(title: str, note: str, table: str) -> str:
@@ -125,6 +136,20 @@ def _rates(results: Results, families: list[str]) -> str:
     return _by_rate(results, families, rates, scale_free=True)
 
 
+def _worse(results: Results, families: list[str]) -> str:
+    rates = sorted([results.params.learning.learning_rate, *results.params.learning.other_rates])
+
+    def cells(name: str) -> Iterable[str]:
+        for family in families:
+            yield " / ".join(str(results.worse_than_start(family, name, rate)) for rate in rates)
+
+    return _table(_with_rates(families, rates), ((name, cells(name)) for name in results.params.robustness))
+
+
+def _with_rates(families: list[str], rates: list[float]) -> list[str]:
+    return [f"{family} ({' / '.join(f'{rate:g}' for rate in rates)})" for family in families]
+
+
 def _raw(results: Results, families: list[str]) -> str:
     return _by_rate(results, families, sorted(results.params.learning.raw_rates), scale_free=False)
 
@@ -136,8 +161,7 @@ def _by_rate(results: Results, families: list[str], rates: list[float], scale_fr
             best = max(areas)
             yield " / ".join(f"**{value:.3f}**" if value == best else f"{value:.3f}" for value in areas)
 
-    heads = [f"{family} ({' / '.join(f'{rate:g}' for rate in rates)})" for family in families]
-    return _table(heads, ((name, cells(name)) for name in results.params.robustness))
+    return _table(_with_rates(families, rates), ((name, cells(name)) for name in results.params.robustness))
 
 
 def _measured(results: Results, figure: str, families: list[str]) -> str:

@@ -38,6 +38,11 @@ class Results:
         assert found is not None
         return found
 
+    def worse_than_start(self, family: str, estimator: str, rate: float) -> int:
+        """Runs that end with a lower success probability than they began with."""
+        curve = cast(Floats, self.found[LearningJob(family, estimator, rate, True)])
+        return int((curve[-1] < curve[0]).sum())
+
     def figure(
         self, name: str, family: str, estimator: str, strength: float | None = None, size: int | None = None
     ) -> Interval | None:
