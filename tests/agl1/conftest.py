@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -130,35 +131,44 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, policy_name: str) -> Itera
     folder = tmp_path_factory.mktemp("gateway")
     port = _free_port()
     url = f"http://127.0.0.1:{port}"
-    server = _start(
-        folder,
-        "agl-server",
-        f"port={port}",
-        "host=127.0.0.1",
-        f"key={KEY}",
-        f"default_proxy.model_name={policy_name}",
-    )
-    _wait_for(f"{url}/healthz", server)
-    controller = _start(
-        folder,
-        "agl-controller",
-        "runner_type=local",
-        f"agl_server.url={url}",
-        f"agl_server.key={KEY}",
-        "local_runner.poll_interval=0.2",
-        "local_runner.maximum_size=4",
-    )
-    yield url
-    for process in (controller, server):
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
+    with contextlib.ExitStack() as running:
+        server = running.enter_context(
+            _running(
+                folder,
+                "agl-server",
+                "host=127.0.0.1",
+                f"port={port}",
+                f"key={KEY}",
+                f"default_proxy.model_name={policy_name}",
+            )
+        )
+        _wait_for(f"{url}/healthz", server)
+        running.enter_context(
+            _running(
+                folder,
+                "agl-controller",
+                "runner_type=local",
+                f"agl_server.url={url}",
+                f"agl_server.key={KEY}",
+                "local_runner.poll_interval=0.2",
+                "local_runner.maximum_size=4",
+            )
+        )
+        yield url
 
 
-def _start(folder: Path, command: str, *overrides: str) -> subprocess.Popen[bytes]:
-    log = (folder / f"{command}.log").open("wb")
+@contextlib.contextmanager
+def _running(folder: Path, command: str, *overrides: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of this environment, stopped at the end whatever happens in between."""
     script = Path(sys.executable).with_name(command)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([script, *overrides], cwd=folder, stdout=log, stderr=log, env=environment)
+    with (folder / f"{command}.log").open("wb") as log:
+        process = subprocess.Popen([script, *overrides], cwd=folder, stdout=log, stderr=log, env=environment)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=60)
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

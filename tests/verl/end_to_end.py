@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import agentlightning
+import ray
 import uvicorn
 from fastapi import FastAPI
 from stand_ins import Engine, Workers, start_process_group
@@ -73,6 +74,14 @@ class ScriptedTrainer(MileGPOTrainer):
         return metrics
 
 
+class Algorithm(MileGPO):
+    """Starts Ray without its dashboard, whose eight processes a small machine feels."""
+
+    def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
+        ray.init(num_cpus=2, include_dashboard=False)
+        super().run(train_dataset, val_dataset)
+
+
 def config(model_dir: str, address: str) -> dict[str, Any]:
     return {
         "scripted_address": address,
@@ -104,7 +113,7 @@ def config(model_dir: str, address: str) -> dict[str, Any]:
 
 def main(model_dir: str, dump_dir: str) -> None:
     settings = config(model_dir, serve_model())
-    algorithm = MileGPO(settings, credit="webshop", dump_dir=dump_dir, write_back=True)
+    algorithm = Algorithm(settings, credit="webshop", dump_dir=dump_dir, write_back=True)
     algorithm.trainer_cls = ScriptedTrainer
     trainer = agentlightning.Trainer(algorithm=algorithm, n_runners=2)
     tasks = [{"start": start} for start in (0, 1, 0, 1)]

@@ -53,6 +53,9 @@ class Workers:
         parameters = self.model.parameters()
         return torch.cat([parameter.detach().flatten() for parameter in parameters]).clone()
 
+    def load_checkpoint(self, path: str | None) -> None:
+        assert path is None
+
     def compute_log_prob(self, batch: DataProto) -> DataProto:
         log_probs, entropys = self.actor.compute_log_prob(_sized(batch), calculate_entropy=True)
         return DataProto.from_dict(tensors={"old_log_probs": log_probs, "entropys": entropys})

@@ -56,10 +56,11 @@ def proxied(spans: list[Span]) -> list[Span]:
         found.append(span)
         if ids is None:
             continue
+        answer = {"role": "assistant", "content": span.attributes.get("gen_ai.completion.0.content")}
         wire = {
             "llm.hosted_vllm.id": span.attributes["gen_ai.response.id"],
             "llm.hosted_vllm.prompt_token_ids": repr(list(ids)),
-            "llm.hosted_vllm.response_token_ids": repr([list(reply)]),
+            "llm.hosted_vllm.choices": repr([{"index": 0, "message": answer, "token_ids": list(reply)}]),
         }
         found.append(
             Span.from_attributes(

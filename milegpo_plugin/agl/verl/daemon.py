@@ -89,12 +89,15 @@ class MileGPODaemon(AgentModeDaemon):
             TrainingError: there are fewer rows than one mini-batch; the text says why.
         """
         played = self._in_queue_order()
-        limits = Limits(max_prompt_length, max_response_length)
         start = time.perf_counter()
         credit = self._assign(played, global_steps)
         seconds = time.perf_counter() - start
+        limits = Limits(max_prompt_length, max_response_length)
         rows, packed = self._pack(played, credit, limits)
-        self._report(played, credit, rows, packed, global_steps)
+        skipped = [problem for item in played for problem in item.problems]
+        skipped += [*credit.skipped, *rows.skipped, *packed.skipped]
+        self._publish(played, credit, skipped, global_steps)
+        _require_rows(len(packed.rows), self.mini_batch_size, skipped, global_steps)
         batch = build_batch(
             packed.rows,
             limits,
@@ -133,22 +136,17 @@ class MileGPODaemon(AgentModeDaemon):
         packed = pack_rows(rows.rows, [t.rollout_id for t in trajectories], level, limits)
         return rows, packed
 
-    def _report(
-        self, played: Sequence[Played], credit: Credit, rows: RowBatch, packed: Packed, step: int
+    def _publish(
+        self, played: Sequence[Played], credit: Credit, skipped: Sequence[Skipped], step: int
     ) -> None:
-        """Log, dump and write back; then refuse a batch that is too small to learn from."""
-        problems = [problem for item in played for problem in item.problems]
-        skipped = [*problems, *credit.skipped, *rows.skipped, *packed.skipped]
-        counts = Counter(f"{item.kind}: {item.reason}" for item in skipped)
-        for reason, count in counts.most_common():
+        """Tell the log, the dump and the store, as far as they are asked for."""
+        for reason, count in _count_reasons(skipped).most_common():
             logger.info("step %d: %d × %s", step, count, reason)
         _warn_of_singletons(credit, step)
         if self.settings.dump_dir is not None:
             dump_step(self.settings.dump_dir, step, [item.trajectory for item in played], credit, skipped)
         if self.settings.write_back:
             self._run(write_credit(self.store, played, credit, self._exporter))
-        if len(packed.rows) < self.mini_batch_size:
-            raise TrainingError(_too_few(step, len(packed.rows), self.mini_batch_size, counts))
 
     def _run(self, coroutine: Any) -> Any:
         """Run a coroutine on the daemon's own loop, where the store's client lives."""
@@ -176,12 +174,20 @@ def _warn_of_singletons(credit: Credit, step: int) -> None:
         )
 
 
-def _too_few(step: int, rows: int, needed: int, counts: Counter[str]) -> str:
-    listed = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common(SHOWN_PROBLEMS))
-    return (
+def _require_rows(rows: int, needed: int, skipped: Sequence[Skipped], step: int) -> None:
+    """The platform rounds rows down to whole mini-batches; none would be an empty update."""
+    if rows >= needed:
+        return
+    reasons = _count_reasons(skipped).most_common(SHOWN_PROBLEMS)
+    listed = "; ".join(f"{count} × {reason}" for reason, count in reasons)
+    raise TrainingError(
         f"step {step}: {rows} rows, fewer than one mini-batch of {needed} "
         f"(actor_rollout_ref.actor.ppo_mini_batch_size). Left out: {listed or 'nothing'}"
     )
+
+
+def _count_reasons(skipped: Sequence[Skipped]) -> Counter[str]:
+    return Counter(f"{item.kind}: {item.reason}" for item in skipped)
 
 
 def _first_problems(played: Sequence[Played]) -> str:
