@@ -49,10 +49,14 @@ def tool(name: str, description: str, **choices: list[str]) -> dict:
 
 
 def available_tools(valid_actions: list[str]) -> list[dict]:
-    """The tools that make sense in this room: looking, its exits, and what lies in it."""
+    """The tools that make sense in this room: its exits, what lies in it, and two that only tell."""
     exits = sorted(a.removeprefix("move ") for a in valid_actions if a.startswith("move "))
     items = sorted(a.removeprefix("take ") for a in valid_actions if a.startswith("take "))
-    tools = [tool("look", "Look around the room."), tool("move", "Walk through an exit.", direction=exits)]
+    tools = [
+        tool("look", "Look around the room."),
+        tool("inventory", "See what you carry."),
+        tool("move", "Walk through an exit.", direction=exits),
+    ]
     if items:
         tools.append(tool("take", "Pick something up.", item=items))
     return tools
@@ -69,9 +73,15 @@ def shorten(turns: list[list[dict]]) -> list[dict]:
     return messages
 
 
-def game_command(name: str, arguments: dict) -> str:
-    """The words the game understands."""
-    return "look around" if name == "look" else f"{name} {' '.join(arguments.values())}"
+def act(env: TextWorldExpressEnv, name: str, arguments: dict) -> tuple[str, bool, dict]:
+    """Do what a tool says; returns what the player sees, whether the game is over, and its state."""
+    command = {"look": "look around", "inventory": "inventory"}.get(
+        name, f"{name} {' '.join(arguments.values())}"
+    )
+    text, _, done, infos = env.step(command)
+    if name == "inventory":
+        text = f"{text.strip()} {infos['look']}"
+    return text, done, infos
 
 
 def play(task: dict) -> dict:
@@ -92,7 +102,7 @@ def play(task: dict) -> dict:
         reply = completion.choices[0].message
         call = reply.tool_calls[0]
         arguments = json.loads(call.function.arguments)
-        room, _, done, infos = env.step(game_command(call.function.name, arguments))
+        room, done, infos = act(env, call.function.name, arguments)
         said = {
             "role": "assistant",
             "content": reply.content,

@@ -33,7 +33,7 @@ def main() -> None:
     texts = [text for seed in range(1, HOUSES + 1) for text in walk(env, seed, rng)]
     sentences = {part.strip() for text in texts for line in text.splitlines() for part in line.split(". ")}
     print(agent["SYSTEM"])
-    print("look move direction north east south west take item coin")
+    print("look inventory move direction north east south west take item coin")
     print("\n".join(sorted(sentence.rstrip(".") + "." for sentence in sentences if sentence)))
 
 
