@@ -49,7 +49,10 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """One execution of a tool. ``result`` is what the agent's code gave back, as text."""
+    """One execution of a tool. ``result`` is what the agent's code gave back, as text.
+
+    ``is_part`` says that it happened within the run of another tool; no dialect sets it.
+    """
 
     span: Span
     name: str
@@ -57,6 +60,7 @@ class ToolRun:
     call_id: str | None = None
     result: str | None = None
     failed: bool = False
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ class Flag(NamedTuple):
 ATTRIBUTE_LIMIT_CURE: Final = "export OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=100000 before the agent starts"
 
 VALUE_LIMIT_CURE: Final = "unset OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+LOST_SPANS_CURE: Final = "export OTEL_BSP_MAX_QUEUE_SIZE=65536, and call force_flush() on the tracer provider before the agent exits"
 CONTENT_CURE: Final = "turn on content capture, or pass the log records with --logs"
 
 FLAGS: Final[dict[str, Flag]] = {
@@ -36,8 +37,12 @@ FLAGS: Final[dict[str, Flag]] = {
     "dropped_attributes": Flag("the SDK dropped attributes of the model call", ATTRIBUTE_LIMIT_CURE),
     "partial_history": Flag("the observation may lack messages that the span lost", ATTRIBUTE_LIMIT_CURE),
     "truncated_json": Flag("messages were cut in the middle of their JSON", VALUE_LIMIT_CURE),
-    "missing_call": Flag("the history shows assistant turns of model calls that were not recorded"),
-    "mid_conversation": Flag("the first recorded call already has assistant turns in its history"),
+    "missing_call": Flag(
+        "the history shows assistant turns of model calls that were not recorded", LOST_SPANS_CURE
+    ),
+    "mid_conversation": Flag(
+        "the first recorded call already has assistant turns in its history", LOST_SPANS_CURE
+    ),
     "ambiguous_thread": Flag(
         "equal conversations ran at once; which one the call goes on with is a choice",
         "set session.id or gen_ai.conversation.id per rollout",
@@ -53,12 +58,23 @@ FLAGS: Final[dict[str, Flag]] = {
     "token_count_mismatch": Flag(
         "the number of token ids or log-probabilities differs from the reported usage"
     ),
-    "orphan_parent": Flag("the parent of a model call was not recorded; spans may have been lost"),
+    "orphan_parent": Flag(
+        "the parent of a model call was not recorded; spans may have been lost", LOST_SPANS_CURE
+    ),
     "shared_session": Flag(
         "several rollouts carry one session id; they are told apart by their first request",
         "set session.id or gen_ai.conversation.id per rollout",
     ),
-    "missing_tool_calls": Flag("there are more tool results than recorded tool calls"),
+    "missing_tool_calls": Flag(
+        "there are more tool results than recorded tool calls: calls of this step, or a model call after it, "
+        "are missing",
+        LOST_SPANS_CURE,
+    ),
+    "unasked_tool_run": Flag(
+        "a tool ran after this step that no recorded tool call asked for: a model call, or tool calls of "
+        "this one, are missing",
+        LOST_SPANS_CURE,
+    ),
     "stale_attempt": Flag("other attempts of this rollout were left out"),
     "copied_reward": Flag("one reward was written on every step; it counts once, as the outcome"),
 }

@@ -10,7 +10,7 @@ from milegpo_plugin.trajectories.calls import Call
 from milegpo_plugin.trajectories.declared import apply_declared
 from milegpo_plugin.trajectories.options import ReconstructOptions, fits
 from milegpo_plugin.trajectories.ownership import RolloutEvidence
-from milegpo_plugin.trajectories.results import match_runs
+from milegpo_plugin.trajectories.results import flag_unasked_runs, match_runs
 from milegpo_plugin.trajectories.rewards import RolloutRewards, score_rollout
 from milegpo_plugin.trajectories.rollouts import Rollout
 from milegpo_plugin.trajectories.steps import (
@@ -43,6 +43,7 @@ def assemble(rollout: Rollout, evidence: RolloutEvidence, options: ReconstructOp
         return Assembled(None, skipped, len(calls))
     recover_replies(calls)
     answers = match_runs(calls, evidence.tools)
+    flag_unasked_runs(calls, evidence.tools, answers)
     observations = observe(calls, answers)
     rewards = score_rollout(calls, evidence.rewards, options.reward_name)
     steps = [build_step(call, observations[call], rewards.steps.get(call)) for call in kept]

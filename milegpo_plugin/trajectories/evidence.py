@@ -20,6 +20,7 @@ from milegpo_plugin.adapters import (
     read_rewards,
 )
 from milegpo_plugin.trajectories.calls import is_incomplete
+from milegpo_plugin.trajectories.runs import merge_nested_runs
 from milegpo_plugin.types import Span
 
 _PENDING: Final = "pending_span"
@@ -54,6 +55,7 @@ def read_evidence(spans: Iterable[Span]) -> Evidence:
     evidence.counts.update(spans=len(ordered), duplicate_spans=duplicates)
     for span in ordered:
         _read_span(span, evidence)
+    evidence.tools = merge_nested_runs(evidence.tools, evidence.scopes, evidence.tree)
     evidence.counts.update(tool_runs=len(evidence.tools), rewards=len(evidence.rewards))
     return evidence
 

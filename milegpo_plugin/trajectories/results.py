@@ -6,6 +6,7 @@ call that asked for them can answer it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -36,6 +37,33 @@ def match_runs(calls: Sequence[Call], runs: Iterable[ToolRun]) -> Answers:
             if found is not None:
                 answers[call, number] = found
     return answers
+
+
+def flag_unasked_runs(calls: Sequence[Call], runs: Iterable[ToolRun], answers: Answers) -> None:
+    """Flag the call after which a tool ran that nobody asked for: what asked for it was not recorded.
+
+    An answer without tool calls may be code that runs tools, so nothing can be told after one. A
+    tool that ran again for one call was retried.
+    """
+    answered = {id(run) for run in answers.values()}
+    asked_ids = {asked["id"] for call in calls for asked in _tool_calls(call)} - {None}
+    ended = sorted(calls, key=lambda call: call.end_ns)
+    ends = [call.end_ns for call in ended]
+    for run in runs:
+        place = bisect_right(ends, run.span.start_ns)
+        if id(run) in answered or run.is_part or run.call_id in asked_ids or not place:
+            continue
+        before = ended[place - 1]
+        if _tool_calls(before) and not _asked_for(before, run):
+            before.flags.add("unasked_tool_run")
+
+
+def _asked_for(call: Call, run: ToolRun) -> bool:
+    return any(
+        asked["function"]["name"] == run.name
+        and (run.arguments is None or parse_arguments(asked["function"]["arguments"]) == run.arguments)
+        for asked in _tool_calls(call)
+    )
 
 
 def result_messages(call: Call, answers: Answers) -> list[Message]:

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from milegpo_plugin.flags import FLAGS
 from milegpo_plugin.spans import LogRecord, attach_logs, read_document, read_spans
 from milegpo_plugin.trajectories import Reconstruction, build_trajectories
+from milegpo_plugin.trajectories.dedup import merge_duplicates
+from milegpo_plugin.trajectories.evidence import read_evidence
 from milegpo_plugin.types import Skipped, Span
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
@@ -29,6 +31,16 @@ NAMES = sorted(
 MINTED = re.compile(r"\b(chatcmpl-|resp_|call_|fc_|msg_)([0-9a-f]{8,})")
 IDS = re.compile(r'("(?:traceId|spanId|parentSpanId)": ?")([0-9a-f]+)(")')
 TIMES = re.compile(r'(UnixNano": ?")(\d{19})(")')
+SIGNS_OF_LOSS = frozenset(
+    {
+        "missing_call",
+        "mid_conversation",
+        "orphan_parent",
+        "partial_history",
+        "missing_tool_calls",
+        "unasked_tool_run",
+    }
+)
 SESSIONS = re.compile(r"\b(thread-[12]|session-7|(?:01a22c|59f974)[0-9a-f-]{30})")
 
 captures = st.sampled_from(NAMES)
@@ -150,6 +162,26 @@ def test_lost_spans_never_join_two_rollouts(chance):
     kept = [span for span in spans if chance.random() > 0.2]
     for trajectory in build_trajectories(kept).trajectories:
         assert len({owner[step.span_id] for step in trajectory.steps}) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lost_call_with_calls_after_it_is_flagged(name):
+    spans, whole = capture(name)
+    copies = {
+        copy.span_id: call.spans for call in merge_duplicates(read_evidence(spans)) for copy in call.spans
+    }
+    for trajectory in whole.trajectories:
+        for place, step in enumerate(trajectory.steps):
+            lost = {span.span_id for span in copies[step.span_id]}
+            rest = build_trajectories([span for span in spans if span.span_id not in lost]).trajectories
+            assert sum(actions(rest).values()) == sum(actions(whole.trajectories).values()) - 1
+            if any(after.agent == step.agent for after in trajectory.steps[place + 1 :]):
+                assert all_flags(rest) & SIGNS_OF_LOSS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_whole_capture_shows_no_sign_of_loss(name):
+    assert not all_flags(capture(name)[1].trajectories) & SIGNS_OF_LOSS
 
 
 @quick
