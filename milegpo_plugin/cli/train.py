@@ -23,7 +23,13 @@ def train(
         Path | None, typer.Option(help="Text whose words the tiny model's tokenizer knows.")
     ] = None,
     run_dir: Annotated[Path, typer.Option(help="Folder of this run.")] = Path("runs/train"),
+    runners: Annotated[
+        int | None, typer.Option(min=1, help="Agent processes, one rollout each at a time.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, print the plan, start nothing.")
+    ] = False,
     plain: Plain = False,
 ) -> None:
     """Train your own agent, unchanged, on your own tasks."""
@@ -38,7 +44,9 @@ def train(
         config=config,
         texts=texts,
         run_dir=run_dir,
+        runners=runners,
         resume=resume,
+        dry_run=dry_run,
         console=make_console(plain),
     )
 

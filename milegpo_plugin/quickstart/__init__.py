@@ -15,7 +15,7 @@ CONFIG: Final = FOLDER / "config.yaml"
 TEXTS: Final = FOLDER / "house_texts.txt"
 
 TRAINING_HOUSES: Final = 64
-HELD_OUT_HOUSES: Final = 64
+HELD_OUT_HOUSES: Final = 128
 
 
 def training_tasks() -> list[dict[str, Any]]:

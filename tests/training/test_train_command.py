@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+import yaml
 
 KEPT = ("config.yaml", "metrics.jsonl", "platform.log", "report.html", "checkpoints/last", "checkpoints/best")
 
@@ -77,3 +78,29 @@ def test_a_policy_server_that_cannot_listen_ends_the_run_with_one_line(workspace
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "policy server cannot listen on 192.0.2.1" in line
+
+
+def test_a_dry_run_prints_the_settings_and_starts_nothing(workspace):
+    done = workspace.train("--dry-run", "--runners", "7")
+    assert done.returncode == 0, done.stderr
+    plan = yaml.safe_load(done.stdout)
+    assert plan["train"]["runners"] == 7
+    assert plan["train"]["rollouts_per_task"] == 4
+    assert "3 training tasks, 3 validation tasks" in done.stdout
+    assert not (workspace.path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--backend", "gpu"), "--backend must be local or verl, got 'gpu'"),
+        (("--backend", "verl", "--resume"), "resuming is a setting of verl: trainer.resume_mode"),
+        (("--backend", "verl", "--texts", "tasks.jsonl"), "--texts makes the tokenizer of the tiny model"),
+        (("--backend", "verl"), "MileGPO needs verl: pip install"),
+    ],
+)
+def test_a_backend_that_cannot_do_it_says_so_in_one_line(workspace, options, reason):
+    done = workspace.train(*options)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert reason in line

@@ -79,3 +79,24 @@ def test_a_run_file_with_an_unknown_name_is_refused(tmp_path):
     file.write_text("verl: {}\ncredits: webshop\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"run\.yaml: credits: extra inputs are not permitted"):
         RunFile.read(file)
+
+
+def test_the_train_command_plans_a_run_on_gpus(tmp_path):
+    (tmp_path / "agent.py").write_text("def play(task):\n    return 1.0\n", encoding="utf-8")
+    (tmp_path / "tasks.jsonl").write_text('{"task_id": "a"}\n', encoding="utf-8")
+    named = ["--agent", "agent.py:play", "--tasks", "tasks.jsonl", "--run-dir", "runs/gpu"]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-W", "ignore", "-m", "milegpo_plugin", "train", "--backend", "verl"),
+            *(*named, "--config", str(RECIPES / "webshop.yaml"), "--dry-run", "--plain"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rollouts   16 tasks × 8 = 128 a step" in done.stdout
+    assert f"dump       {tmp_path / 'runs/gpu'}" in done.stdout
+    assert not (tmp_path / "runs").exists()
