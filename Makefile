@@ -8,10 +8,10 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test check all format format-check lint types imports clean
-.PHONY: test-slow test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces
+.PHONY: test-slow test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart
 
 help: ## Show this list
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml constraints-agl03.txt
 	$(PYTHON) -m venv $(VENV)
@@ -92,6 +92,9 @@ bench-credit-speed: $(READY) ## Time the credit against a plain implementation
 
 bench-traces: $(READY) ## Time trace intake against the platform's own adapter
 	$(RUN)/python -m benchmarks.traces_speed
+
+bench-quickstart: $(READY) ## Train the quickstart with five seeds (about 20 minutes)
+	$(RUN)/python -m benchmarks.quickstart_seeds
 
 clean: ## Remove the venv and everything that was built
 	rm -rf $(VENV) .venv-verl .venv-agl1 .venv-agl1-verl build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import yaml
 from pydantic import (
@@ -25,15 +25,16 @@ from pydantic import (
 
 from milegpo_plugin.errors import ConfigError, InputNotFoundError
 
-Estimator = Literal["milegpo", "graphgpo", "gigpo", "hgpo", "grpo", "rloo"]
+Estimator = Literal["milegpo", "graphgpo", "plangpo", "gigpo", "hgpo", "grpo", "rloo"]
 Stage = Literal["pcc", "rcs", "md", "graph"]
 Preset = Literal["alfworld", "webshop"]
 OnFailure = Literal["drop", "zero", "keep"]
+FilterGroups = Literal["none", "outcome", "credit"]
 Mask = Literal["numbers", "uuids", "timestamps", "hex", "paths", "urls", "json_keys"]
 StateFunction = Callable[[Any], str]
 
-ESTIMATORS: Final[tuple[Estimator, ...]] = ("milegpo", "graphgpo", "gigpo", "hgpo", "grpo", "rloo")
-STAGES: Final[tuple[Stage, ...]] = ("pcc", "rcs", "md", "graph")
+ESTIMATORS: Final[tuple[Estimator, ...]] = get_args(Estimator)
+STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 
 _PRESETS: Final[dict[str, dict[str, Any]]] = {
     "alfworld": {},
@@ -80,11 +81,16 @@ class StateConfig(BaseModel):
         None, description="your own key: a callable Step -> str, or FILE.py:FUNCTION, or module:function"
     )
     history: int = Field(1, ge=1, description="a state is the last so many states of its rollout")
+    action_pattern: str | None = Field(
+        None,
+        description="regular expression that picks the action out of the policy's text, for plangpo; "
+        "None: inside the last <action> element, else the whole text",
+    )
     similarity: float | None = Field(
         None, gt=0, le=1, description="merge the texts of a task that are at least this similar (1: equal)"
     )
 
-    @field_validator("pattern")
+    @field_validator("pattern", "action_pattern")
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
         try:
@@ -194,6 +200,15 @@ class CreditConfig(BaseModel):
     hgpo_history: int = Field(2, ge=0, description="K: longest history of HGPO's nested groups")
     hgpo_alpha: float = Field(1.0, ge=0, description="exponent of HGPO's weights (k+1)^alpha")
     hgpo_episode_weight: float = Field(0.0, ge=0, description="weight of the rollout's own score in HGPO")
+    plan_pseudo_count: float = Field(1.0, ge=0, description="worthless outcomes imagined for each action")
+    plan_episode_weight: float = Field(
+        0.3, ge=0, description="weight of the rollout's own score in PlanGPO, where a state has one step"
+    )
+    filter_groups: FilterGroups = Field(
+        "none",
+        description="what is not trained: groups whose rollouts score alike (outcome, as DAPO does), "
+        "or only those of them that step credit does not tell apart either (credit)",
+    )
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> CreditConfig:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from milegpo_plugin.config import CreditConfig, StateConfig
 from milegpo_plugin.errors import CreditError
 from milegpo_plugin.outcomes import Rewards, is_failed, is_success, not_finite, settle_rewards
-from milegpo_plugin.states import StateKeys
+from milegpo_plugin.states import StateKeys, action_key, compile_action_pattern
 from milegpo_plugin.types import Skipped, Trajectory
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -65,6 +65,7 @@ class Batch:
     rollout_S: Ints  # (S,) sorted
     source_S: Ints  # (S,) node that the step acted on
     target_S: Ints  # (S,) node that it led to
+    choice_S: Ints | None  # (S,) equal for the same action in the same state; None where no one asks
     reward_S: Floats  # (S,) its own reward; the outcome belongs to the last step
     state_N: tuple[str, ...]  # (N,) canonical key
     group_N: Ints  # (N,) sorted
@@ -76,6 +77,12 @@ class Batch:
     keys: StateKeys  # of every input trajectory
     skipped: tuple[Skipped, ...]
     notes: tuple[Skipped, ...]  # rewards that were left out of a rollout in use
+
+    @property
+    def known_choice_S(self) -> Ints:
+        """``choice_S`` for those that need it."""
+        assert self.choice_S is not None, "the batch was built for an estimator without choices"
+        return self.choice_S
 
 
 def build_batch(
@@ -226,6 +233,8 @@ def _assemble(
     acts[np.cumsum(length_K + 1) - 1] = False
     row_I = np.full(len(trajectories), SKIPPED, dtype=np.int64)
     row_I[members] = np.arange(len(members))
+    source, target = path[acts], path[1:][acts[:-1]]
+    plans = config.estimator == "plangpo"
     return Batch(
         task_ids=tuple(trajectories[group[0]].task_id for group in groups),
         input_K=np.array(members, dtype=np.int64),
@@ -234,8 +243,9 @@ def _assemble(
         success_K=np.array([is_success(trajectories[index], config) for index in members], dtype=np.bool_),
         offset_K=np.concatenate([[0], np.cumsum(length_K)]),
         rollout_S=_repeat_index(length_K),
-        source_S=path[acts],
-        target_S=path[1:][acts[:-1]],
+        source_S=source,
+        target_S=target,
+        choice_S=_number_choices(trajectories, members, source, target, config.states) if plans else None,
         reward_S=_reward_of_steps(rewards, length_K),
         state_N=tuple(nodes.names),
         group_N=np.array(nodes.groups, dtype=np.int64),
@@ -248,6 +258,24 @@ def _assemble(
         skipped=tuple(skipped),
         notes=tuple(note for group in rewards for note in group.notes),
     )
+
+
+def _number_choices(
+    trajectories: Sequence[Trajectory],
+    members: Iterable[int],
+    source_S: Ints,
+    target_S: Ints,
+    config: StateConfig,
+) -> Ints:
+    """Number the actions of each state; unknown ones are told apart by where they led. Shape (S,)."""
+    pattern = compile_action_pattern(config.action_pattern)
+    actions = (step.action for index in members for step in trajectories[index].steps)
+    table: defaultdict[tuple[int, str | int], int] = defaultdict(count().__next__)
+    numbers = []
+    for source, target, action in zip(source_S.tolist(), target_S.tolist(), actions, strict=True):
+        key = action_key(action, pattern)
+        numbers.append(table[source, target if key is None else key])
+    return np.array(numbers, dtype=np.int64)
 
 
 def _mark(indices: Sequence[int], size: int) -> Bools:

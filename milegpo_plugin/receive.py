@@ -157,6 +157,7 @@ class Receiver:
                 self._drain(self._wait_s)
                 self._write(self._buffer.take_quiet(time.monotonic()))
         finally:
+            self._server.refuse()
             self._server.shutdown()
             self._server.server_close()
             thread.join()

@@ -6,9 +6,6 @@ import argparse
 import json
 import os
 import platform
-import resource
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.ground_truth.params import read_params
@@ -19,46 +16,30 @@ COMMAND = "python -m benchmarks.ground_truth"
 OUTPUT = Path(__file__).parents[2] / "docs" / "results"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a run took, and on what."""
-
-    processes: int
-    minutes: float
-    processor_minutes: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.processes} processes on {os.cpu_count()} cores ({platform.machine()}, "
-            f"Python {platform.python_version()}): {self.minutes:.1f} minutes, "
-            f"{self.processor_minutes:.1f} processor minutes"
-        )
-
-
 def main() -> None:
     """Parse the options, run the jobs in processes, write the results."""
     options = _options()
     params = read_params().model_copy(update={"seeds": options.seeds or read_params().seeds})
-    start = time.perf_counter()
-    results = Results(params, run_all(params, options.processes))
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cost = Cost(
-        processes=options.processes,
-        minutes=(time.perf_counter() - start) / 60,
-        processor_minutes=(children.ru_utime + children.ru_stime) / 60,
+    found, seconds = run_all(params, options.processes)
+    write(Results(params, found), options.output, _cost(seconds))
+
+
+def _cost(seconds: float) -> str:
+    return (
+        f"{seconds / 60:.1f} processor minutes on {os.cpu_count()} cores "
+        f"({platform.machine()}, Python {platform.python_version()})"
     )
-    write(results, options.output, cost)
 
 
-def write(results: Results, folder: Path, cost: Cost) -> None:
+def write(results: Results, folder: Path, cost: str) -> None:
     """``ground_truth.json``, ``ground_truth_tables.md`` and the pictures."""
     from benchmarks.ground_truth.plots import draw
     from benchmarks.ground_truth.report import tables
 
     folder.mkdir(parents=True, exist_ok=True)
-    head = {"command": COMMAND, "cost": str(cost), "mdps": results.params.seeds}
+    head = {"command": COMMAND, "cost": cost, "mdps": results.params.seeds}
     (folder / "ground_truth.json").write_text(_compact({**head, **results.as_json()}), encoding="utf-8")
-    (folder / "ground_truth_tables.md").write_text(tables(results, COMMAND, str(cost)), encoding="utf-8")
+    (folder / "ground_truth_tables.md").write_text(tables(results, COMMAND, cost), encoding="utf-8")
     draw(results, folder)
 
 

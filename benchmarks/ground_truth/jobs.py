@@ -92,18 +92,20 @@ def _estimate(estimator: Estimator, rollouts: Rollouts, mdps: MDPs, policy_MSA: 
 
 
 def run_measurement(job: MeasurementJob, seeds: int) -> Figures:
-    """Figures of every estimator on the same rollouts of policies of one strength."""
+    """Figures on the same rollouts of policies of one strength; of every estimator at the main point."""
     params, this = read_params(), problem(job.family, seeds)
+    main = (params.measurement.strength, params.measurement.group_size)
+    names = params.estimators if (job.strength, job.group_size) == main else params.compared()
     policy = softmax(this.mdps, logits(job.family, seeds, job.strength))
     rng = np.random.default_rng(number_of(job))
     rollouts = sample(this.mdps, policy, params.measurement.groups, job.group_size, rng)
     truth = Truth(rollouts, exact_advantages(rollouts, this.mdps, policy), len(this.mdps))
-    return {name: _figures(Estimator.of(spec), this, truth) for name, spec in params.estimators.items()}
+    return {name: _figures(Estimator.of(params.estimators[name]), this, truth) for name in names}
 
 
 def _figures(estimator: Estimator, this: Problem, truth: Truth) -> dict[str, Floats]:
     credit = estimator.credit(truth.rollouts, this.mdps)
-    estimate_X = estimator.adjusted(credit, truth.rollouts.action_X)
+    estimate_X = estimator.adjusted(credit)
     figures = {
         "sign agreement": sign_agreement(truth, estimate_X),
         "rank correlation": rank_correlation(truth, estimate_X),

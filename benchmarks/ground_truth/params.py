@@ -38,7 +38,6 @@ class EstimatorSpec(_Strict):
     episode: Literal["constant", "faded", "fallback"] = "constant"
     average_actions: bool = False
     needs_success: bool = False
-    planned: bool = False
 
 
 class Measurement(_Strict):
@@ -76,9 +75,14 @@ class Params(_Strict):
     families: dict[str, Family]
     estimators: dict[str, EstimatorSpec]
     reference: str
+    baseline: str
     robustness: tuple[str, ...]
     measurement: Measurement
     learning: Learning
+
+    def compared(self) -> list[str]:
+        """Estimators that are measured everywhere; the truth is none."""
+        return [name for name in self.robustness if name != EXACT]
 
 
 def read_params(file: Path = FILE) -> Params:

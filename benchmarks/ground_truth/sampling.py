@@ -92,6 +92,7 @@ def to_batch(rollouts: Rollouts, mdps: MDPs, history: int = 1) -> Batch:
         rollout_S=rollouts.rollout_X,
         source_S=node_X[: len(source_X)],
         target_S=node_X[len(source_X) :],
+        choice_S=node_X[: len(source_X)] * mdps.legal_MSA.shape[2] + rollouts.action_X,
         reward_S=reward_X,
         state_N=(),
         group_N=group_N,

@@ -11,17 +11,18 @@ from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.credit.calibration import calibrate_scores
 from milegpo_plugin.credit.diagnostics import Diagnostics, diagnose
 from milegpo_plugin.credit.estimators import estimate_advantages
-from milegpo_plugin.credit.filtering import informative_rollouts
+from milegpo_plugin.credit.filtering import trained_rollouts
 from milegpo_plugin.credit.graph import build_state_graph
 from milegpo_plugin.credit.milestones import score_candidates
+from milegpo_plugin.credit.planning import plan_returns
 from milegpo_plugin.credit.result import Credit, collect_credit
 from milegpo_plugin.credit.shaping import shape_returns
 from milegpo_plugin.credit.uncertainty import success_intervals
-from milegpo_plugin.groups import StateKeyFunction, build_batch
+from milegpo_plugin.groups import Batch, StateKeyFunction, build_batch
 from milegpo_plugin.states import state_keys as canonical_keys
 from milegpo_plugin.types import Trajectory
 
-__all__ = ["Credit", "Diagnostics", "assign_credit", "diagnose", "informative_rollouts"]
+__all__ = ["Credit", "Diagnostics", "assign_credit", "credit_of_batch", "diagnose"]
 
 
 def assign_credit(
@@ -39,11 +40,20 @@ def assign_credit(
             trajectories carry the same ids.
     """
     config = config or CreditConfig()
-    batch = build_batch(trajectories, config, state_keys)
+    return credit_of_batch(build_batch(trajectories, config, state_keys), config)
+
+
+def credit_of_batch(batch: Batch, config: CreditConfig) -> Credit:
+    """The same from arrays."""
     graph = build_state_graph(batch)
     intervals = success_intervals(graph, config.confidence)
     candidates = score_candidates(graph, config)
     calibration = calibrate_scores(graph, candidates, intervals, config)
     shaping = shape_returns(graph, candidates, calibration, intervals, config)
+    if config.estimator == "plangpo":
+        shaping = plan_returns(batch, shaping, config)
     advantages = estimate_advantages(batch, shaping, config)
-    return collect_credit(config, batch, graph, intervals, candidates, calibration, shaping, advantages)
+    trained_K = trained_rollouts(batch, advantages, config)
+    return collect_credit(
+        config, batch, graph, intervals, candidates, calibration, shaping, advantages, trained_K
+    )

@@ -10,6 +10,7 @@ from milegpo_plugin.credit.baselines import (
     hgpo_advantages,
     rloo_advantages,
 )
+from milegpo_plugin.credit.planning import plan_advantages
 from milegpo_plugin.credit.shaping import Shaping
 from milegpo_plugin.groups import Batch
 
@@ -19,6 +20,8 @@ def estimate_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) ->
     match config.estimator:
         case "milegpo" | "graphgpo":
             return step_advantages(batch, shaping, config)
+        case "plangpo":
+            return plan_advantages(batch, shaping, config)
         case "gigpo":
             return gigpo_advantages(batch, config)
         case "hgpo":

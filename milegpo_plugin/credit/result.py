@@ -33,6 +33,8 @@ STEP_FIELDS: Final = (
     "episode_advantage",
     "advantage",
 )
+FILTERED: Final = "group without signal"
+"""Reason of a rollout that ``CreditConfig.filter_groups`` keeps from the trainer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +75,23 @@ class Credit:
     episode_advantage_S: Floats | None  # (S,) Norm_q(Z)
     step_advantage_S: Floats | None  # (S,) the step part, before its weight
     advantage_S: Floats  # (S,) what the trainer gets
+    trained_K: Bools  # (K,) what it gets it for, see ``CreditConfig.filter_groups``
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
         """What was left out and why: rollouts, then step rewards that only repeat an outcome."""
-        return self.batch.skipped + self.batch.notes
+        filtered = self.batch.input_K[~self.trained_K].tolist()
+        names = (self.batch.name_I[index][1] for index in filtered)
+        return (
+            *self.batch.skipped,
+            *(Skipped("rollout", name, FILTERED) for name in names),
+            *self.batch.notes,
+        )
 
     def advantages(self, index: int) -> Floats | None:
-        """Advantages of the steps of trajectory ``index`` of the input; None when it was skipped."""
+        """Advantages of the steps of trajectory ``index`` of the input; None when it was left out."""
         row = self.batch.row_I[index]
-        if row == SKIPPED:
+        if row == SKIPPED or not self.trained_K[row]:
             return None
         return self.advantage_S[self.batch.offset_K[row] : self.batch.offset_K[row + 1]]
 
@@ -155,9 +164,10 @@ def collect_credit(
     calibration: Calibration,
     shaping: Shaping,
     advantages: Advantages,
+    trained_K: Bools,
 ) -> Credit:
     """Put the results of all rooms together; drop the step values that the estimator does not use."""
-    uses_graph = config.estimator in ("milegpo", "graphgpo")
+    uses_graph = config.estimator in ("milegpo", "graphgpo", "plangpo")
     return Credit(
         config=config,
         batch=batch,
@@ -188,4 +198,5 @@ def collect_credit(
         episode_advantage_S=advantages.episode_advantage_S,
         step_advantage_S=advantages.step_advantage_S,
         advantage_S=advantages.advantage_S,
+        trained_K=trained_K,
     )

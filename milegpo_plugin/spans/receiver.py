@@ -9,6 +9,7 @@ each process, on the loopback interface by default.
 from __future__ import annotations
 
 import logging
+import threading
 import zlib
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -49,6 +50,8 @@ _ANY_WRAPPER: Final = 32 + zlib.MAX_WBITS
 """zlib's switch to tell gzip from zlib by the header."""
 _INVALID_ARGUMENT: Final = 3
 """google.rpc.Code of a request that must not be sent again."""
+_UNAVAILABLE: Final = 14
+"""google.rpc.Code of a request that may be sent again."""
 
 
 class OtlpServer(ThreadingHTTPServer):
@@ -57,7 +60,8 @@ class OtlpServer(ThreadingHTTPServer):
     Args:
         host: interface to listen on.
         port: 0 takes a free one; ``server_port`` tells which.
-        sink: gets the spans and log records of each request, from the thread of its connection.
+        sink: gets the spans and log records of each request, from the thread of its connection, before
+            the request is answered; one call at a time.
 
     Raises:
         OSError: the port is taken, or the host is not this machine.
@@ -66,8 +70,22 @@ class OtlpServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, host: str, port: int, sink: Sink) -> None:
-        self.sink = sink
+        self._sink = sink
+        self._lock = threading.Lock()
+        self._refuses = False
         super().__init__((host, port), _Handler)
+
+    def take(self, items: list[Span | LogRecord]) -> bool:
+        """Hand over what a request brought, unless nothing is taken any more."""
+        with self._lock:
+            if not self._refuses and items:
+                self._sink(items)
+            return not self._refuses
+
+    def refuse(self) -> None:
+        """Take nothing from now on: exporters are told to try again, so what was answered is all there is."""
+        with self._lock:
+            self._refuses = True
 
     @override
     def handle_error(self, request: object, client_address: object) -> None:
@@ -100,9 +118,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._answer(error.status, kind, _status_body(kind, str(error)))
             return
-        if items:
-            self.server.sink(items)
-        self._answer(HTTPStatus.OK, kind, b"{}" if kind == JSON_TYPE else b"")
+        if self.server.take(items):
+            self._answer(HTTPStatus.OK, kind, b"{}" if kind == JSON_TYPE else b"")
+            return
+        self.close_connection = True
+        body = _status_body(kind, "the receiver has been stopped", _UNAVAILABLE)
+        self._answer(HTTPStatus.SERVICE_UNAVAILABLE, kind, body)
 
     def do_GET(self) -> None:
         """Exporters only post; this tells a person so."""
@@ -193,9 +214,9 @@ def _decompress(data: bytes) -> bytes:
     return plain
 
 
-def _status_body(kind: str, message: str) -> bytes:
+def _status_body(kind: str, message: str, code: int = _INVALID_ARGUMENT) -> bytes:
     """google.rpc.Status, which OTLP asks for; as protobuf, field 1 is the code and field 2 the message."""
     if kind == JSON_TYPE:
-        return orjson.dumps({"code": _INVALID_ARGUMENT, "message": message})
+        return orjson.dumps({"code": code, "message": message})
     text = message.encode()[:127]
-    return b"\x08" + bytes([_INVALID_ARGUMENT]) + b"\x12" + bytes([len(text)]) + text
+    return b"\x08" + bytes([code]) + b"\x12" + bytes([len(text)]) + text

@@ -59,6 +59,7 @@ def test_fields_that_an_estimator_does_not_define_are_null(batch, estimator):
     defined = {
         "milegpo": set(STEP_KEYS[4:]),
         "graphgpo": set(STEP_KEYS[4:]),
+        "plangpo": set(STEP_KEYS[4:]),
         "gigpo": {"episode_advantage", "advantage"},
         "hgpo": {"advantage"},
         "grpo": {"episode_advantage", "advantage"},

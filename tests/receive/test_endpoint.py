@@ -24,17 +24,22 @@ def received():
 
 
 @pytest.fixture
-def connection(received):
-    """A connection to a running server, kept open over requests."""
-    server = OtlpServer("127.0.0.1", 0, received.extend)
-    thread = threading.Thread(target=server.serve_forever)
+def server(received):
+    running = OtlpServer("127.0.0.1", 0, received.extend)
+    thread = threading.Thread(target=running.serve_forever)
     thread.start()
+    yield running
+    running.shutdown()
+    running.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def connection(server):
+    """A connection to a running server, kept open over requests."""
     client = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
     yield client
     client.close()
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture
@@ -155,6 +160,14 @@ def test_a_body_inflates_no_further_than_the_limit(post, received, monkeypatch, 
 def test_a_reason_in_protobuf_is_a_google_rpc_status(post):
     _, reason = post(b"\xff\xff\xff", PROTOBUF)
     assert reason.startswith(b"\x08\x03\x12")
+
+
+@pytest.mark.parametrize("kind", [JSON, PROTOBUF])
+def test_a_receiver_that_stops_asks_to_send_again(kind, server, post, received):
+    server.refuse()
+    status, body = post(b"{}" if kind == JSON else b"", kind)
+    assert (status, received) == (503, [])
+    assert b"the receiver has been stopped" in body
 
 
 def test_get_says_what_to_do(connection):

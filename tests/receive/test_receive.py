@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import itertools
 import json
 import os
 import re
@@ -9,6 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
@@ -99,6 +103,53 @@ def test_what_is_not_done_when_the_receiver_stops_is_written_too(start, truth):
     assert not running.file.exists()
     (rollout,) = running.stop()
     assert len(rollout["steps"]) == 3
+
+
+def test_everything_that_was_answered_before_the_stop_is_written(start):
+    running = start(idle_s=1000)
+    answered = []
+
+    def export(worker):
+        """One call a request, each a trace of its own, until the receiver takes no more."""
+        client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+        for number in itertools.count():
+            body = one_call(f"{worker:016x}{number:016x}", f"call {number} of {worker}")
+            try:
+                client.request("POST", "/v1/traces", body, {"Content-Type": "application/json"})
+                if client.getresponse().read() != b"{}":
+                    return
+            except (OSError, http.client.HTTPException):
+                return
+            answered.append(f"call {number} of {worker}")
+
+    threads = [threading.Thread(target=export, args=(worker,)) for worker in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(answered) < 40:
+        time.sleep(0.001)
+    rollouts = running.stop()
+    for thread in threads:
+        thread.join()
+    written = [step["action"]["text"] for rollout in rollouts for step in rollout["steps"]]
+    assert sorted(written) == sorted(answered)
+
+
+def one_call(trace_id, text):
+    """An export request with one model call."""
+    values = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps([{"role": "user", "content": f"task of {text}"}]),
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "content": text}]),
+    }
+    span = {
+        "traceId": trace_id,
+        "spanId": trace_id[16:],
+        "name": "chat game",
+        "startTimeUnixNano": "1796050000000000000",
+        "endTimeUnixNano": "1796050000000000001",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in values.items()],
+    }
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
 
 
 def test_a_rollout_that_goes_on_after_it_was_written_is_told(start, truth, traces):
