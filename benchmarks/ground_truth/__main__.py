@@ -1,18 +1,20 @@
-"""``python -m benchmarks.ground_truth``: run everything and write tables, figures and JSON."""
+"""``python -m benchmarks.ground_truth``: run everything and write tables, CSV files and pictures."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import csv
 import os
 import platform
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from benchmarks.ground_truth.params import read_params
 from benchmarks.ground_truth.results import Results
 from benchmarks.ground_truth.running import run_all
 
-COMMAND = "python -m benchmarks.ground_truth"
+COMMAND = "make bench-credit"
 OUTPUT = Path(__file__).parents[2] / "docs" / "results"
 
 
@@ -32,21 +34,24 @@ def _cost(seconds: float) -> str:
 
 
 def write(results: Results, folder: Path, cost: str) -> None:
-    """``ground_truth.json``, ``ground_truth_tables.md`` and the pictures."""
+    """Tables as markdown, every figure as CSV, and the pictures."""
     from benchmarks.ground_truth.plots import draw
     from benchmarks.ground_truth.report import tables
 
     folder.mkdir(parents=True, exist_ok=True)
-    head = {"command": COMMAND, "cost": cost, "mdps": results.params.seeds}
-    (folder / "ground_truth.json").write_text(_compact({**head, **results.as_json()}), encoding="utf-8")
     (folder / "ground_truth_tables.md").write_text(tables(results, COMMAND, cost), encoding="utf-8")
+    _write_csv(folder / "ground_truth_learning.csv", results.learning_rows())
+    _write_csv(folder / "ground_truth_measured.csv", results.measured_rows())
+    _write_csv(folder / "ground_truth_curves.csv", results.curve_rows())
     draw(results, folder)
 
 
-def _compact(value: object) -> str:
-    """JSON with four decimals, one record a line."""
-    rounded = json.loads(json.dumps(value), parse_float=lambda text: round(float(text), 4))
-    return json.dumps(rounded, indent=None).replace('}, {"', '},\n{"') + "\n"
+def _write_csv(file: Path, rows: Iterable[dict[str, Any]]) -> None:
+    first, *others = rows
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, first, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([first, *others])
 
 
 def _options() -> argparse.Namespace:

@@ -17,7 +17,7 @@ COLORS = {
     "gigpo": "#c77c2e",
     "graphgpo": "#4c78a8",
     "milegpo": "#3a7d44",
-    "milegpo+": "#b5179e",
+    "plangpo": "#b5179e",
     EXACT: "#000000",
 }
 

@@ -8,6 +8,16 @@ from benchmarks.ground_truth.params import EXACT
 from benchmarks.ground_truth.results import Results
 from benchmarks.ground_truth.statistics import Interval
 
+PAPER_ESTIMATORS = (
+    "grpo",
+    "gigpo",
+    "hgpo",
+    "md",
+    "rcs",
+    "milegpo webshop",
+    "milegpo webshop, mean_std",
+    "milegpo",
+)
 PRECISION_ESTIMATORS = ("md", "rcs", "milegpo webshop", "milegpo", "milegpo, lower bound")
 
 
@@ -17,15 +27,16 @@ def tables(results: Results, command: str, cost: str) -> str:
     families = list(params.families)
     head = (
         "# Credit against ground truth: tables\n\n"
-        f"Made by `{command}` with {cost}. {params.seeds} MDPs a family, means "
+        f"Made by `{command}`: {cost}. {params.seeds} MDPs a family, means "
         "with 95% percentile bootstrap intervals over MDPs; `*` marks a difference whose interval excludes 0. "
         "`params.yaml` beside the code holds every setting. What the figures teach is in "
-        "[ground_truth.md](ground_truth.md).\n"
+        "[README.md](README.md).\n"
     )
     parts = [
         head,
         _section("Learning: area under the success curve", _area_note(results), _areas(results, families)),
         _section("Difference to strict MileGPO", _better_note(results), _differences(results, families)),
+        _section("The paper's estimators: difference to GraphGPO", _PAPER_NOTE, _paper(results, families)),
         _section("Learning rate", _RATE_NOTE, _rates(results, families)),
         _section("Runs that end worse than they began", _WORSE_NOTE, _worse(results, families)),
         _section("Without the scale-free update", _RAW_NOTE, _raw(results, families)),
@@ -40,6 +51,7 @@ def tables(results: Results, command: str, cost: str) -> str:
     return "\n".join(parts)
 
 
+_PAPER_NOTE = "The same areas, paired by MDP; eta is 1 for md and rcs."
 _RATE_NOTE = "Area at each learning rate; the best rate of an estimator is bold."
 _WORSE_NOTE = "How many runs end below the success probability they started from, at each learning rate."
 _RAW_NOTE = (
@@ -114,8 +126,17 @@ def _areas(results: Results, families: list[str]) -> str:
 
 
 def _differences(results: Results, families: list[str]) -> str:
-    reference = results.params.reference
-    names = [name for name in [*results.params.estimators, EXACT] if name != reference]
+    names = [*results.params.estimators, EXACT]
+    return _differences_to(results.params.reference, names, results, families)
+
+
+def _paper(results: Results, families: list[str]) -> str:
+    names = [name for name in PAPER_ESTIMATORS if name in results.params.estimators]
+    return _differences_to(results.params.baseline, names, results, families)
+
+
+def _differences_to(reference: str, names: list[str], results: Results, families: list[str]) -> str:
+    names = [name for name in names if name != reference]
     return _table(
         families,
         (
@@ -189,7 +210,7 @@ def _against(results: Results, families: list[str]) -> str:
             ]
             yield " ".join(map(_bare, sizes)) + " / " + " ".join(map(_bare, strengths))
 
-    names = [name for name in results.params.robustness if name != EXACT]
+    names = results.params.compared()
     return _table(families, ((name, cells(name)) for name in names))
 
 

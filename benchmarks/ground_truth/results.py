@@ -1,14 +1,14 @@
-"""What the jobs found, gathered into one plain structure: the JSON file, the tables and the plots."""
+"""What the jobs found: the figures of the tables and the plots, and the rows of the CSV files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from benchmarks.ground_truth.jobs import Figures, Job, LearningJob, MeasurementJob
 from benchmarks.ground_truth.mdps import Floats
-from benchmarks.ground_truth.params import Params
+from benchmarks.ground_truth.params import EXACT, Params
 from benchmarks.ground_truth.statistics import Interval, area, interval
 
 
@@ -62,28 +62,33 @@ class Results:
             if all(self.difference(family, name, reference, rate).low > 0 for family in self.params.families)
         ]
 
-    def as_json(self) -> dict[str, Any]:
-        """Every learning area and every measured figure, with intervals."""
-        learning = [
-            {**_fields(job), "area": interval(area(cast(Floats, found)))}
-            for job, found in self.found.items()
-            if isinstance(job, LearningJob)
-        ]
-        measured = [
-            {**_fields(job), "estimator": estimator, "figure": name, "value": interval(values)}
-            for job, found in self.found.items()
-            if isinstance(job, MeasurementJob)
-            for estimator, figures in cast(Figures, found).items()
-            for name, values in figures.items()
-        ]
-        curves = {
-            family: {
-                name: self.curve(family, name).mean(axis=1).round(4).tolist()
-                for name in self.params.estimators
-            }
-            for family in self.params.families
-        }
-        return {"learning": learning, "measured": measured, "curves": curves}
+    def learning_rows(self) -> Iterator[dict[str, Any]]:
+        """The area under every learning curve."""
+        for job, found in self.found.items():
+            if isinstance(job, LearningJob):
+                yield _fields(job) | _rounded(interval(area(cast(Floats, found))))
+
+    def measured_rows(self) -> Iterator[dict[str, Any]]:
+        """Every figure of closeness to the truth; those that no MDP defines are left out."""
+        for job, found in self.found.items():
+            if isinstance(job, MeasurementJob):
+                for estimator, figures in cast(Figures, found).items():
+                    for name, values in figures.items():
+                        known = interval(values)
+                        if known is not None:
+                            yield {**_fields(job), "estimator": estimator, "figure": name, **_rounded(known)}
+
+    def curve_rows(self) -> Iterator[dict[str, Any]]:
+        """Mean success probability before the first update and after each, at the main learning rate."""
+        for family in self.params.families:
+            for name in [*self.params.estimators, EXACT]:
+                curve = self.curve(family, name).mean(axis=1)
+                values = {f"after {number}": f"{value:.4f}" for number, value in enumerate(curve)}
+                yield {"family": family, "estimator": name, **values}
+
+
+def _rounded(found: Interval | None) -> dict[str, str]:
+    return {} if found is None else {name: f"{value:.4f}" for name, value in found._asdict().items()}
 
 
 def _fields(job: Job) -> dict[str, Any]:

@@ -42,13 +42,23 @@ def as_trajectories(rollouts, goal):
             rollout_id=f"{index:04d}",
             reward=float(last == goal),
             final_state=str(last),
-            steps=[{"state": str(state)} for state in rollouts.state_X[steps]],
+            steps=[
+                {"state": str(state), "action": {"text": str(action)}}
+                for state, action in zip(rollouts.state_X[steps], rollouts.action_X[steps], strict=True)
+            ],
         )
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"stage": "rcs", "eta": 1}, {"estimator": "gigpo"}, {"estimator": "grpo"}, {"estimator": "hgpo"}],
+    [
+        {},
+        {"stage": "rcs", "eta": 1},
+        {"estimator": "gigpo"},
+        {"estimator": "grpo"},
+        {"estimator": "hgpo"},
+        {"estimator": "plangpo"},
+    ],
 )
 def test_the_short_cut_gives_what_the_public_call_gives(mdps, rollouts, settings):
     fast = Estimator.of(EstimatorSpec(settings=settings)).advantages(rollouts, mdps)
@@ -68,7 +78,7 @@ def test_history_states_are_the_engines_history_states(mdps, rollouts):
 def test_averaging_gives_equal_credit_to_equal_choices_and_keeps_the_mean(mdps, rollouts):
     batch = to_batch(rollouts, mdps)
     value = np.random.default_rng(4).normal(size=len(rollouts.state_X))
-    averaged = average_over_actions(batch, value, rollouts.action_X)
+    averaged = average_over_actions(batch, value)
     choice = batch.source_S * 3 + rollouts.action_X
     for key in np.unique(choice):
         assert np.ptp(averaged[choice == key]) == pytest.approx(0, abs=1e-12)

@@ -1,6 +1,7 @@
 """From jobs to tables and pictures, on very small parameters."""
 
-import json
+import csv
+import pickle
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ SHOWN = (
     "milegpo webshop",
     "milegpo",
     "milegpo, lower bound",
-    "milegpo+",
+    "plangpo",
 )
 
 
@@ -39,7 +40,7 @@ def params():
             "seeds": SEEDS,
             "families": {name: whole.families[name] for name in ("two_rooms", "coin")},
             "estimators": {name: whole.estimators[name] for name in SHOWN},
-            "robustness": ("milegpo", EXACT),
+            "robustness": ("grpo", "gigpo", "graphgpo", "milegpo", "plangpo", EXACT),
             "learning": learning,
             "measurement": measurement,
         }
@@ -56,14 +57,24 @@ def results(params):
 
 
 def test_every_figure_of_the_tables_has_its_job(results, tmp_path):
-    program.write(results, tmp_path, program.Cost(processes=1, minutes=1.0, processor_minutes=1.0))
+    program.write(results, tmp_path, "1.0 processor minutes")
     text = (tmp_path / "ground_truth_tables.md").read_text(encoding="utf-8")
-    assert "python -m benchmarks.ground_truth" in text
+    assert "`make bench-credit`: 1.0 processor minutes" in text
     assert all(f"| {name} |" in text for name in SHOWN)
     assert "nan" not in text
-    stored = json.loads((tmp_path / "ground_truth.json").read_text(encoding="utf-8"))
-    assert stored["mdps"] == SEEDS
     assert len(list(tmp_path.glob("*.svg"))) == 3
+
+
+def test_the_csv_files_hold_every_curve_area_and_figure(results, tmp_path):
+    program.write(results, tmp_path, "")
+    learning, measured, curves = (
+        list(csv.DictReader((tmp_path / f"ground_truth_{name}.csv").read_text(encoding="utf-8").splitlines()))
+        for name in ("learning", "measured", "curves")
+    )
+    assert len(learning) == sum(isinstance(job, LearningJob) for job in results.found)
+    assert {row["figure"] for row in measured} >= {"sign agreement", "rank correlation", "trap precision"}
+    first = next(row for row in curves if (row["family"], row["estimator"]) == ("coin", "milegpo"))
+    assert float(first["after 3"]) == pytest.approx(results.curve("coin", "milegpo")[3].mean(), abs=1e-4)
 
 
 def test_a_job_gives_the_same_result_every_time(results, params, monkeypatch):
@@ -90,10 +101,23 @@ def test_the_bootstrap_interval_covers_the_mean_of_what_is_known():
     assert interval([np.nan]) is None
 
 
-def test_processes_give_the_same_results_as_one(params, monkeypatch):
+def test_processes_give_the_same_results_as_one_and_an_interrupted_run_goes_on(monkeypatch, tmp_path):
     """Spawned workers read the real parameters, so only jobs with those settings are compared."""
-    whole = read_params()
-    jobs = [LearningJob("coin", "grpo", whole.learning.learning_rate, True)]
-    monkeypatch.setattr(running, "all_jobs", lambda params: jobs)
-    found = running.run_all(whole.model_copy(update={"seeds": 1}), processes=2)
+    whole = read_params().model_copy(update={"seeds": 1})
+    jobs = [LearningJob("coin", name, whole.learning.learning_rate, True) for name in ("grpo", "gigpo")]
+    monkeypatch.setattr(running, "all_jobs", lambda params: jobs[:1])
+    found, _ = running.run_all(whole, processes=1, kept=tmp_path)
     assert np.array_equal(found[jobs[0]], run_job(jobs[0], 1))
+
+    (file,) = tmp_path.glob("*/*.pickle")
+    file.write_bytes(pickle.dumps(("kept", 60.0)))
+    monkeypatch.setattr(running, "all_jobs", lambda params: jobs)
+    again, seconds = running.run_all(whole, processes=2, kept=tmp_path)
+    assert again[jobs[0]] == "kept"
+    assert np.array_equal(again[jobs[1]], run_job(jobs[1], 1))
+    assert seconds > 60
+
+
+def test_other_parameters_do_not_meet_kept_results(params):
+    fewer = params.model_copy(update={"seeds": SEEDS - 1})
+    assert running._digest(params) != running._digest(fewer)
