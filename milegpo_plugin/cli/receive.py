@@ -78,4 +78,7 @@ class _Summary:
         """Print the totals."""
         for (kind, reason), count in self._skipped.most_common():
             self._console.print(f"left out: {count} × {kind}: {reason}", markup=False)
-        self._console.print(f"wrote {self._rollouts} rollouts to {path}", markup=False)
+        written = (
+            f"wrote {self._rollouts} rollouts to {path}" if self._rollouts else "no rollout was received"
+        )
+        self._console.print(written, markup=False)

@@ -68,6 +68,7 @@ class OtlpServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, host: str, port: int, sink: Sink) -> None:
         self._sink = sink

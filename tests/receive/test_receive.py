@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import itertools
 import json
 import os
 import re
@@ -112,7 +111,7 @@ def test_everything_that_was_answered_before_the_stop_is_written(start):
     def export(worker):
         """One call a request, each a trace of its own, until the receiver takes no more."""
         client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
-        for number in itertools.count():
+        for number in range(2000):
             body = one_call(f"{worker:016x}{number:016x}", f"call {number} of {worker}")
             try:
                 client.request("POST", "/v1/traces", body, {"Content-Type": "application/json"})
