@@ -18,7 +18,9 @@ from benchmarks.ground_truth.params import Params
 
 ROOT: Final = Path(__file__).parents[2]
 KEPT: Final = ROOT / "build" / "ground_truth"
-_PRESENTATION: Final = frozenset({"__main__", "plots", "report", "results", "running", "statistics"})
+_PRESENTATION: Final = frozenset(
+    {"__main__", "plots", "report", "results", "running", "statistics", "measures", "diagnostics"}
+)
 
 
 def run_all(params: Params, processes: int, kept: Path = KEPT) -> tuple[dict[Job, Floats | Figures], float]:

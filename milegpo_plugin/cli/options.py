@@ -26,7 +26,7 @@ Logs = Annotated[list[Path] | None, typer.Option("--logs", help="Log records of 
 TaskAttribute = Annotated[str | None, typer.Option(help="Span attribute that holds the task id.")]
 Rewards = Annotated[Path | None, typer.Option(help='Lines of {"rollout_id", "reward"}.')]
 EstimatorName = Annotated[
-    str | None, typer.Option("--estimator", help="milegpo, graphgpo, gigpo, hgpo, grpo or rloo.")
+    str | None, typer.Option("--estimator", help="milegpo, graphgpo, plangpo, gigpo, hgpo, grpo or rloo.")
 ]
 StageName = Annotated[str | None, typer.Option("--stage", help="pcc (all), rcs, md or graph; for ablation.")]
 PresetName = Annotated[

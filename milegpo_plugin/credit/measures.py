@@ -40,20 +40,24 @@ def measure(credit: Credit) -> dict[str, float]:
     """Counts and shares of a batch; a share of nothing is left out.
 
     ``groups_without_signal`` end all alike; ``groups_rescued`` are those of them that got step
-    credit all the same. ``tie_correction`` is the share of ``tied_pairs`` that the shaped advantage
+    credit all the same. ``coverage`` is a share of steps, ``states_shared`` of states. ``tie_correction`` is the share of ``tied_pairs`` that the shaped advantage
     ranks as their outcomes do.
     """
     batch, graph = credit.batch, credit.graph
     silent_G = ~groups_with_outcome_signal(batch)
     step_credit_S = steps_with_credit(credit)
+    states_N = ~(graph.goal_N | graph.end_N)
     rescued_G = np.bincount(batch.group_K[batch.rollout_S[step_credit_S]], minlength=len(silent_G)) > 0
     figures = {
         "rollouts": float(len(batch.input_K)),
         "rollouts_skipped": float(len(batch.skipped)),
         "steps": float(len(batch.rollout_S)),
-        "states": float(np.count_nonzero(~(graph.goal_N | graph.end_N))),
+        "states": float(np.count_nonzero(states_N)),
+        "states_shared": float((graph.visits_N[states_N] > 1).mean()),
         "success_rate": float(batch.success_K.mean()),
         "groups": float(len(silent_G)),
+        "smallest_group": float(graph.rollouts_G.min()),
+        "largest_group": float(graph.rollouts_G.max()),
         "groups_of_one": float(np.count_nonzero(graph.rollouts_G == 1)),
         "groups_without_signal": float(np.count_nonzero(silent_G)),
         "groups_rescued": float(np.count_nonzero(silent_G & rescued_G)),

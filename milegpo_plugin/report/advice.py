@@ -7,6 +7,10 @@ from typing import Final
 
 LOW_COVERAGE: Final = 0.3
 MOSTLY: Final = 0.5
+_SHARE_STATES: Final = (
+    "mask what differs between runs (states.masks), pick the state out of the prompt (states.pattern), "
+    "or merge similar texts (states.similarity) with --config"
+)
 
 
 def credit_advice(metrics: Mapping[str, float]) -> list[str]:
@@ -25,8 +29,12 @@ def credit_advice(metrics: Mapping[str, float]) -> list[str]:
     if metrics["coverage"] < LOW_COVERAGE and singletons < MOSTLY * groups:
         advice.append(
             f"only {100 * metrics['coverage']:.0f}% of the steps start in a state that two rollouts share: "
-            "mask what differs between runs (states.masks), pick the state out of the prompt "
-            "(states.pattern), or merge similar texts (states.similarity) with --config"
+            f"{_SHARE_STATES}"
+        )
+    elif metrics["states_shared"] < MOSTLY and singletons < MOSTLY * groups:
+        advice.append(
+            f"{100 * (1 - metrics['states_shared']):.0f}% of the states are seen by one rollout only: "
+            f"{_SHARE_STATES}"
         )
     silent = metrics["groups_without_signal"] - singletons
     if silent > MOSTLY * groups:

@@ -85,6 +85,8 @@ def metric_table(metrics: Mapping[str, float]) -> Table:
 def diagnostics_table(figures: Diagnostics) -> Table:
     """The figures of method.md §8 with their counts; times in milliseconds."""
     table = _table("diagnostic", "value", "counts")
+    for name in ("rollouts", "groups", "groups_without_signal", "states"):
+        table.add_row(name.replace("_", " "), str(getattr(figures, name)), "")
     table.add_row("coverage: steps from a state that two rollouts share", percent(figures.coverage), "")
     table.add_row("ambiguity: branches that tie under goal distance", *_share(figures.ambiguity))
     for stage, share in figures.tie_correction.items():

@@ -11,6 +11,7 @@ from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.report.facts import Facts, Record
 
 RETURNS: Final = {
+    "plangpo": "Steps that start here are compared by what the group's rollouts met after each action",
     "gigpo": "Steps that start here are compared by their discounted return",
     "hgpo": "Steps with the same recent states are compared by their discounted return",
 }

@@ -41,8 +41,13 @@ class StateReader:
 
     def step_keys(self, trajectory: Trajectory) -> list[str]:
         """One key per step: the given state, else the computed one."""
+        if self._function is not None:
+            return [
+                self._call_function(step, trajectory) if step.state is None else step.state
+                for step in trajectory.steps
+            ]
         return [
-            self._step_key(step, trajectory) if (state := step.state) is None else state
+            self._messages_key(step.observation) if (state := step.state) is None else state
             for step in trajectory.steps
         ]
 
@@ -74,11 +79,6 @@ class StateReader:
                 f"states.pattern: {self._config.pattern!r} matches none of {len(self._keys)} observations, "
                 f"the first begins {text!r}; correct the pattern or drop it"
             )
-
-    def _step_key(self, step: Step, trajectory: Trajectory) -> str:
-        if self._function is not None:
-            return self._call_function(step, trajectory)
-        return self._messages_key(step.observation)
 
     def _messages_key(self, messages: list[Message]) -> str:
         text = observation_text(messages, self._tools_only, self._sort_json)

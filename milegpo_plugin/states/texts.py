@@ -17,8 +17,11 @@ _LEAST_ID_LENGTH: Final = 6
 
 def observation_text(messages: Sequence[Message], tool_results_only: bool, sort_json: bool) -> str:
     """One text from the tool results and user messages, in their order, joined by line ends."""
-    if len(messages) == 1 and messages[0].get("role") not in _NOT_OBSERVED:
-        return _message_text(messages[0], sort_json)
+    if len(messages) == 1 and (message := messages[0]).get("role") not in _NOT_OBSERVED:
+        content = message.get("content")
+        if isinstance(content, str) and not sort_json and not message.get("tool_call_id"):
+            return content
+        return _message_text(message, sort_json)
     observed = _observed(messages, tool_results_only)
     return "\n".join([_message_text(message, sort_json) for message in observed])
 

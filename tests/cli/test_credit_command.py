@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 STEP_KEYS = {
     "task_id", "rollout_id", "step", "state", "graph_return", "shaped_return", "delta_plus", "delta_minus",
     "graph_advantage", "shaped_advantage", "episode_advantage", "advantage",
@@ -91,9 +93,54 @@ def test_a_group_of_one_gets_zero_and_a_warning(milegpo, write_lines, rollouts, 
     assert "hold one rollout" in done.stdout
 
 
+def test_states_that_are_seldom_shared_bring_a_warning_that_names_the_option(milegpo, write_lines, rollouts):
+    for number, rollout in enumerate(rollouts):
+        rollout["steps"] += [{"state": f"only {number} was here"}]
+    assert "states are seen by one rollout only" in milegpo("credit", write_lines("t.jsonl", rollouts)).stdout
+    for number, rollout in enumerate(rollouts):
+        rollout["steps"] = [{"state": f"{number} {position}"} for position in range(3)]
+    done = milegpo("credit", write_lines("apart.jsonl", rollouts))
+    assert "only 0% of the steps start in a state that two rollouts share" in done.stdout
+    assert "states.masks" in done.stdout
+
+
+def test_the_figures_tell_group_sizes_and_groups_without_signal(milegpo, write_lines, rollouts):
+    same = [{**rollouts[0], "task_id": "u", "rollout_id": f"u{number}"} for number in range(3)]
+    shown = dict(
+        line.rsplit(maxsplit=1)
+        for line in milegpo("credit", write_lines("t.jsonl", rollouts + same)).stdout.splitlines()
+        if len(line.split()) > 1
+    )
+    assert (shown["smallest group"], shown["largest group"]) == ("2", "3")
+    assert (shown["groups without signal"], shown["groups rescued"]) == ("1", "0")
+
+
+@pytest.mark.parametrize("estimator", ["rloo", "plangpo"])
+def test_estimator_and_group_filter_come_from_the_config_file(
+    milegpo, write_lines, rollouts, tmp_path, estimator
+):
+    config = tmp_path / "credit.yaml"
+    config.write_text(f"estimator: {estimator}\nfilter_groups: outcome\n", encoding="utf-8")
+    same = [{**rollouts[0], "task_id": "u", "rollout_id": f"u{number}"} for number in range(2)]
+    done = milegpo("credit", write_lines("t.jsonl", rollouts + same), "--config", config, "-o", "c.jsonl")
+    assert "group without signal" in done.stdout
+    assert len(lines(tmp_path / "c.jsonl")) == 8
+
+
 def test_diagnose_prints_and_writes_the_figures(milegpo, write_lines, rollouts):
     done = milegpo("diagnose", write_lines("t.jsonl", rollouts), "-o", "-")
     figures = json.loads(done.stdout)
     assert figures["rollouts"] == 2
     assert figures["coverage"] == 0.5
-    assert "coverage" in done.stderr
+    assert {"support", "evidence", "ambiguity", "tie_correction", "seconds"} <= figures.keys()
+    for words in (
+        "coverage",
+        "ambiguity",
+        "md ranks",
+        "rcs ranks",
+        "pcc ranks",
+        "weak",
+        "branch",
+        "time: pcc",
+    ):
+        assert words in done.stderr

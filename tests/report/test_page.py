@@ -173,7 +173,7 @@ def test_the_same_batch_gives_the_same_page_in_any_order(
     assert write(batch).source == first
 
 
-@pytest.mark.parametrize("estimator", ["milegpo", "graphgpo", "gigpo", "hgpo", "grpo", "rloo"])
+@pytest.mark.parametrize("estimator", ["milegpo", "graphgpo", "plangpo", "gigpo", "hgpo", "grpo", "rloo"])
 def test_every_estimator_has_a_page(
     write: Callable[..., Page], fork: Callable[[], list[Trajectory]], estimator: str
 ) -> None:
