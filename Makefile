@@ -10,6 +10,12 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 .PHONY: help install quickstart test check all format format-check lint types imports clean
 .PHONY: test-slow test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart
 
+# $(call require_python,PROGRAM,VERSION,VARIABLE): one line when PROGRAM is no Python of VERSION or newer.
+define require_python
+@$(1) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, "$(2)".split("."))))' 2> /dev/null || { \
+	echo "$(1) is missing or older than $(2): install Python $(2), or pass $(3)=/path/to/python$(2)" >&2; exit 2; }
+endef
+
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
@@ -57,27 +63,27 @@ test-browser: $(READY) ## Open the report in headless Chromium (installs it with
 	$(RUN)/python -m pytest -m browser tests/report
 
 .venv-verl/.ready: pyproject.toml constraints-verl.txt
+	$(call require_python,$(PYTHON),3.11,PYTHON)
 	$(PYTHON) -m venv .venv-verl
 	.venv-verl/bin/python -m pip install --quiet --upgrade pip
-	.venv-verl/bin/python -m pip install --quiet --no-deps -r constraints-verl.txt
-	.venv-verl/bin/python -m pip install --quiet --no-deps -e .
+	.venv-verl/bin/python -m pip install --quiet -r constraints-verl.txt -e .
 	@touch $@
 
 test-verl: .venv-verl/.ready ## Run the tests of Agent Lightning 0.3 with verl, on CPU
 	LITELLM_LOCAL_MODEL_COST_MAP=True .venv-verl/bin/python -m pytest tests/verl
 
 .venv-agl1/.ready: pyproject.toml constraints-agl1.txt
+	$(call require_python,$(PYTHON312),3.12,PYTHON312)
 	$(PYTHON312) -m venv .venv-agl1
 	.venv-agl1/bin/python -m pip install --quiet --upgrade pip
-	.venv-agl1/bin/python -m pip install --quiet --no-deps -r constraints-agl1.txt
-	.venv-agl1/bin/python -m pip install --quiet --no-deps -e .
+	.venv-agl1/bin/python -m pip install --quiet -r constraints-agl1.txt -e .
 	@touch $@
 
 .venv-agl1-verl/.ready: pyproject.toml constraints-agl1-verl.txt
+	$(call require_python,$(PYTHON),3.11,PYTHON)
 	$(PYTHON) -m venv .venv-agl1-verl
 	.venv-agl1-verl/bin/python -m pip install --quiet --upgrade pip
-	.venv-agl1-verl/bin/python -m pip install --quiet --no-deps --ignore-requires-python -r constraints-agl1-verl.txt
-	.venv-agl1-verl/bin/python -m pip install --quiet --no-deps -e .
+	.venv-agl1-verl/bin/python -m pip install --quiet --ignore-requires-python -r constraints-agl1-verl.txt -e .
 	@touch $@
 
 test-agl1: .venv-agl1/.ready .venv-agl1-verl/.ready ## Run the tests of Agent Lightning 1.0 (needs Python 3.12)
@@ -89,6 +95,9 @@ bench-credit: $(READY) ## Measure every estimator against exact advantages (15 m
 
 bench-credit-speed: $(READY) ## Time the credit against a plain implementation
 	$(BIN)/python -m benchmarks.credit_speed
+
+bench-verl: .venv-verl/.ready ## Time the verl daemon against the stock one, and credit in a training step
+	LITELLM_LOCAL_MODEL_COST_MAP=True .venv-verl/bin/python -m benchmarks.verl_daemon
 
 bench-traces: $(READY) ## Time trace intake against the platform's own adapter
 	$(RUN)/python -m benchmarks.traces_speed
