@@ -9,8 +9,9 @@ import gzip
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any
 
 import orjson
@@ -44,10 +45,22 @@ class Input:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
+def keep_whole(trajectory: Trajectory) -> Trajectory:
+    """What is kept of a rollout by default: all of it."""
+    return trajectory
+
+
 def read_input(
-    paths: Sequence[Path], *, logs: Sequence[Path] = (), options: ReconstructOptions | None = None
+    paths: Sequence[Path],
+    *,
+    logs: Sequence[Path] = (),
+    options: ReconstructOptions | None = None,
+    each: Callable[[Trajectory], Trajectory] = keep_whole,
 ) -> Input:
     """Trajectories from traces, from ``trajectories.jsonl`` files, or from both.
+
+    ``each`` is given every rollout as soon as it is there, and what it returns is kept: who writes
+    the rollouts of a large trace need not hold them.
 
     Raises:
         InputNotFoundError: a path does not exist.
@@ -58,9 +71,10 @@ def read_input(
     traces = [path for path in paths if path not in ready]
     found = [t for path in ready for t in read_trajectories(path, skipped.append)]
     found, notes = _apply_rewards(found, options.rewards if options else {})
+    found = [*map(each, found)]
     counts: dict[str, int] = {}
     if traces or logs:
-        rebuilt = _rebuild(traces, logs, options or ReconstructOptions(), skipped.append)
+        rebuilt = _rebuild(traces, logs, options or ReconstructOptions(), skipped.append, each)
         found.extend(rebuilt.trajectories)
         skipped.extend(rebuilt.skipped)
         counts = dict(rebuilt.counts) if rebuilt.counts.get("spans") else {}
@@ -74,12 +88,14 @@ def _rebuild(
     logs: Sequence[Path],
     options: ReconstructOptions,
     on_problem: Callable[[Skipped], None],
+    each: Callable[[Trajectory], Trajectory],
 ) -> Reconstruction:
     """All at once, or part after part when the files are large."""
     if sum(_plain_size(path) for path in (*traces, *logs)) > LARGE_BYTES:
         items = iter_items(traces, logs, on_problem=on_problem)
-        return rebuild_in_parts(items, options, on_problem=on_problem)
-    return build_trajectories(read_spans(traces, logs, on_problem=on_problem), options)
+        return rebuild_in_parts(items, options, on_problem=on_problem, each=each)
+    whole = build_trajectories(read_spans(traces, logs, on_problem=on_problem), options)
+    return replace(whole, trajectories=[*map(each, whole.trajectories)])
 
 
 def _plain_size(path: Path) -> int:
@@ -160,6 +176,42 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> int:
         raise InputNotFoundError(f"{path.parent}: no such folder; create it, or choose another -o")
     with _open(path, "wb") as stream:
         return _write_lines(stream, records)
+
+
+class TrajectoryWriter:
+    """Writes rollouts one by one, to a file or to standard output (``-``).
+
+    The file is made with the first rollout, or when the writer is closed without an error.
+
+    Raises:
+        InputNotFoundError: the folder of ``path`` does not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path != STDOUT and not path.parent.is_dir():
+            raise InputNotFoundError(f"{path.parent}: no such folder; create it, or choose another -o")
+        self._path = path
+        self._stream: IO[bytes] | None = None
+        self.count = 0
+
+    def write(self, trajectory: Trajectory) -> None:
+        """Append one rollout."""
+        self.count += _write_lines(self._opened(), trajectory_records([trajectory]))
+
+    def __enter__(self) -> TrajectoryWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        stream = self._opened() if error is None else self._stream
+        if stream is not None and stream is not sys.stdout.buffer:
+            stream.close()
+
+    def _opened(self) -> IO[bytes]:
+        if self._stream is None:
+            self._stream = sys.stdout.buffer if self._path == STDOUT else _open(self._path, "wb")
+        return self._stream
 
 
 def append_records(path: Path, records: Iterable[Mapping[str, Any]]) -> int:

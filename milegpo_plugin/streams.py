@@ -1,7 +1,7 @@
 """Traces too many to hold: sorted into parts on disk, and rebuilt part after part.
 
 A part is the traces that can be of one rollout. What it takes is one pass over the input, a
-temporary file of about its size, and the memory of the largest part besides the results.
+temporary file of about its size, and the memory of the largest part besides what is kept of the results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from milegpo_plugin.spans import LogRecord, Spool, attach_logs
 from milegpo_plugin.trajectories import Partition, Reconstruction, ReconstructOptions, build_trajectories
-from milegpo_plugin.types import Skipped, Span
+from milegpo_plugin.types import Action, Skipped, Span, Step, ToolCall, Trajectory
 
 
 def rebuild_in_parts(
@@ -19,6 +19,7 @@ def rebuild_in_parts(
     options: ReconstructOptions,
     *,
     on_problem: Callable[[Skipped], None],
+    each: Callable[[Trajectory], Trajectory],
 ) -> Reconstruction:
     """The same rollouts as ``build_trajectories`` finds in all of ``items`` at once.
 
@@ -26,6 +27,7 @@ def rebuild_in_parts(
         items: spans, and the log records that belong to them, in any order.
         options: as for ``build_trajectories``.
         on_problem: told of log records without a span.
+        each: given every rollout as soon as it is rebuilt; what it returns is kept.
     """
     partition = Partition()
     counts: Counter[str] = Counter()
@@ -38,11 +40,27 @@ def rebuild_in_parts(
                 partition.add(span)
         for part in partition.parts():
             rebuilt = rebuild_part(spool.take(part), options, on_problem=on_problem)
-            whole.trajectories.extend(rebuilt.trajectories)
+            whole.trajectories.extend(map(each, rebuilt.trajectories))
             whole.skipped.extend(rebuilt.skipped)
             counts.update(rebuilt.counts)
             flags.update(rebuilt.flags)
     return whole
+
+
+def outline(trajectory: Trajectory) -> Trajectory:
+    """What counts and flags need of a rollout: its text, messages and token ids are left out."""
+    return trajectory.model_copy(
+        update={"steps": [_outline(step) for step in trajectory.steps], "final_observation": None}
+    )
+
+
+def _outline(step: Step) -> Step:
+    return Step(
+        agent=step.agent,
+        action=Action(tool_calls=[ToolCall(name=call.name) for call in step.action.tool_calls]),
+        response_token_ids=None if step.response_token_ids is None else [],
+        flags=step.flags,
+    )
 
 
 def rebuild_part(

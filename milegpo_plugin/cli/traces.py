@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from milegpo_plugin.cli import options
 from milegpo_plugin.cli.options import Logs, Plain, Rewards, TaskAttribute, Traces
+
+if TYPE_CHECKING:
+    from milegpo_plugin.types import Trajectory
 
 
 def trajectories(
@@ -22,15 +26,24 @@ def trajectories(
     plain: Plain = False,
 ) -> None:
     """Rebuild rollouts from spans, and say what could not be rebuilt and why."""
-    from milegpo_plugin.files import trajectory_records, write_records
+    from milegpo_plugin.files import TrajectoryWriter, read_input
     from milegpo_plugin.report import tables
+    from milegpo_plugin.streams import outline
 
     console = options.make_console(plain)
-    found = options.read_files(traces, logs, task_attribute, rewards)
+    with ExitStack() as stack:
+        writer = stack.enter_context(TrajectoryWriter(output)) if output is not None else None
+
+        def write(trajectory: Trajectory) -> Trajectory:
+            if writer is not None:
+                writer.write(trajectory)
+            return outline(trajectory)
+
+        given = options.reconstruct_options(task_attribute, rewards)
+        found = read_input(traces, logs=logs or (), options=given, each=write)
     console.print(tables.trajectory_table(found.trajectories))
     if found.counts:
         console.print(f"\nread {tables.counts_line(found.counts)}")
     options.print_problems(console, found)
-    if output is not None:
-        count = write_records(output, trajectory_records(found.trajectories))
-        console.print(f"wrote {count} rollouts to {output}", markup=False)
+    if writer is not None:
+        console.print(f"wrote {writer.count} rollouts to {output}", markup=False)

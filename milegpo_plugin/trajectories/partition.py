@@ -30,9 +30,13 @@ _TOOL_CALL_KEYS: Final = (semconv.TOOL_CALL_ID, semconv.AGENTOPS_TOOL_CALL_ID)
 
 @dataclass(slots=True)
 class _Trace:
-    """What one trace tells: keys that it shares with others, and times."""
+    """What one trace tells: keys that it shares with others, and times.
+
+    ``replies`` are keys of answers; they tie a trace only to one whose history shows such a turn.
+    """
 
     keys: set[int] = field(default_factory=set)
+    replies: set[int] = field(default_factory=set)
     calls: list[tuple[int, int]] = field(default_factory=list)
     scopes: list[tuple[int, int]] = field(default_factory=list)
     loose_ns: list[int] = field(default_factory=list)
@@ -71,6 +75,7 @@ class Partition:
         if call is not None:
             trace.calls.append(time)
             trace.keys.update(map(hash, _call_keys(call)))
+            trace.replies.update(map(hash, _reply_keys(call)))
         scope = dialect.read_agent(span)
         if scope is not None:
             trace.scopes.append(time)
@@ -83,6 +88,9 @@ class Partition:
         for trace_id, trace in self._traces.items():
             for key in trace.keys:
                 unions.join(first.setdefault(key, trace_id), trace_id)
+        for trace_id, trace in self._traces.items():
+            for key in trace.replies & first.keys():
+                unions.join(first[key], trace_id)
         for outer, inner in self._enclosed():
             unions.join(outer, inner)
         for loose, owner in self._loose(unions.groups()):
@@ -183,11 +191,23 @@ def _call_keys(call: ModelCall) -> Iterator[Hashable]:
             if known:
                 yield "call", known
     if call.span.parent_id is None:
-        yield from _turn_keys(messages, call.reply)
+        yield from _turn_keys(messages)
 
 
-def _turn_keys(messages: Sequence[Message], reply: Message | None) -> Iterator[Hashable]:
+def _reply_keys(call: ModelCall) -> Iterator[Hashable]:
+    """The answer as a history would show it; any turn after the last message when it is not known."""
+    if not call.messages or call.span.parent_id is not None:
+        return
+    before = message_text(call.messages[-1])
+    if call.reply is None:
+        yield "place", before
+    elif not tool_call_ids(call.reply):
+        yield "turn", before, message_text(call.reply)
+
+
+def _turn_keys(messages: Sequence[Message]) -> Iterator[Hashable]:
     """Each assistant turn with the message before it: the only tie where nothing has ids."""
-    for before, message in pairwise([*messages, reply] if reply else messages):
+    for before, message in pairwise(messages):
         if message["role"] == "assistant" and not tool_call_ids(message):
             yield "turn", message_text(before), message_text(message)
+            yield "place", message_text(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from milegpo_plugin.files import keep_whole
 from milegpo_plugin.receive import RolloutBuffer
 from milegpo_plugin.spans.files import iter_items
 from milegpo_plugin.streams import rebuild_in_parts, rebuild_part
@@ -103,7 +104,7 @@ def test_many_captures_at_once_are_rebuilt_part_by_part_as_each_alone(load):
     captures = [load(name) for name in CAPTURES]
     mixed = [item for row in zip(*captures, strict=False) for item in row]
     mixed += [item for items in captures for item in items if item not in mixed]
-    whole = rebuild_in_parts(mixed, OPTIONS, on_problem=fail)
+    whole = rebuild_in_parts(mixed, OPTIONS, on_problem=fail, each=keep_whole)
     alone = [rollout for items in captures for rollout in rebuild(items)]
     key = lambda rollout: rollout.model_dump_json()  # noqa: E731
     assert sorted(whole.trajectories, key=key) == sorted(alone, key=key)

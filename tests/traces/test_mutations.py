@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from milegpo_plugin.flags import FLAGS
 from milegpo_plugin.spans import LogRecord, attach_logs, read_document, read_spans
-from milegpo_plugin.trajectories import Reconstruction, build_trajectories
+from milegpo_plugin.streams import rebuild_in_parts
+from milegpo_plugin.trajectories import Partition, Reconstruction, ReconstructOptions, build_trajectories
 from milegpo_plugin.trajectories.dedup import merge_duplicates
 from milegpo_plugin.trajectories.evidence import read_evidence
-from milegpo_plugin.types import Skipped, Span
+from milegpo_plugin.types import Skipped, Span, Trajectory
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 NAMES = sorted(
@@ -227,6 +228,37 @@ def test_runs_of_two_frameworks_at_the_same_time_stay_apart(left, right, chance)
     expected = stories(capture(left)[1].trajectories) + stories(capture(right)[1].trajectories)
     chance.shuffle(lines)
     assert stories(build_trajectories(spans_of(lines)).trajectories) == expected
+
+
+@quick
+@given(names=st.lists(captures, min_size=1, max_size=4), chance=seeds)
+def test_rollout_by_rollout_gives_the_same_as_all_at_once(names, chance):
+    lines = [
+        retold(line, f"run{run}", shift_ns=run * chance.randint(0, 10**9))
+        for run, name in enumerate(names)
+        for line in lines_of(name)
+    ]
+    chance.shuffle(lines)
+    spans = [span for span in spans_of(lines) if chance.random() > 0.1]
+    left = []
+    parts = rebuild_in_parts(
+        spans, ReconstructOptions(), on_problem=unexpected, each=lambda t: left.append(t) or t
+    )
+    whole = build_trajectories(spans)
+    by_content = Trajectory.model_dump_json
+    assert sorted(left, key=by_content) == sorted(whole.trajectories, key=by_content)
+    assert (parts.flags, parts.counts) == (whole.flags, whole.counts)
+
+
+@pytest.mark.parametrize(
+    "name", ["traceloop_openai", "openinference_openai", "genai_openai", "agentops_openai"]
+)
+def test_runs_of_one_story_are_held_one_at_a_time(name):
+    partition = Partition()
+    for run in range(5):
+        for span in spans_of([retold(line, f"run{run}", shift_ns=run) for line in lines_of(name)]):
+            partition.add(span)
+    assert len(partition.parts()) == 5
 
 
 @pytest.mark.parametrize("name", ["genai_langchain", "traceloop_langchain", "openinference_langchain"])
