@@ -194,13 +194,16 @@ class CreditConfig(BaseModel):
     reliability: Literal["empirical", "lower_bound"] = Field(
         "empirical", description="lower_bound weights milestones and branches by their Wilson intervals"
     )
+    require_success: bool = Field(
+        False, description="no step credit in groups without a success; plangpo never gives any"
+    )
     confidence: float = Field(0.95, gt=0, lt=1, description="confidence of every Wilson interval")
 
     gigpo_discount: float = Field(0.95, gt=0, le=1, description="discount of GiGPO's and HGPO's return-to-go")
     hgpo_history: int = Field(2, ge=0, description="K: longest history of HGPO's nested groups")
     hgpo_alpha: float = Field(1.0, ge=0, description="exponent of HGPO's weights (k+1)^alpha")
     hgpo_episode_weight: float = Field(0.0, ge=0, description="weight of the rollout's own score in HGPO")
-    plan_pseudo_count: float = Field(1.0, ge=0, description="worthless outcomes imagined for each action")
+    plan_pseudo_count: float = Field(0.3, ge=0, description="worthless outcomes imagined for each action")
     plan_episode_weight: float = Field(
         0.3, ge=0, description="weight of the rollout's own score in PlanGPO, where a state has one step"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.ground_truth.mdps import Bools, Floats, MDPs
+from benchmarks.ground_truth.mdps import Floats, MDPs
 from benchmarks.ground_truth.params import EstimatorSpec
 from benchmarks.ground_truth.sampling import Rollouts, to_batch
 from milegpo_plugin.config import CreditConfig
@@ -38,13 +38,11 @@ class Estimator:
     def adjusted(self, credit: Credit) -> Floats:
         """The engine's advantages, or what the spec makes of their parts. Shape (X,)."""
         spec = self.spec
-        if spec.episode == "constant" and not (spec.average_actions or spec.needs_success):
+        if spec.episode == "constant" and not spec.average_actions:
             return credit.advantage_S
         step_X = _known(credit.step_advantage_S)
         if spec.average_actions:
             step_X = average_over_actions(credit.batch, step_X)
-        if spec.needs_success:
-            step_X = step_X * in_groups_with_success(credit)
         weight_X = episode_weights(credit.batch, step_X, spec.episode)
         return step_X + self.config.episode_weight * weight_X * _known(credit.episode_advantage_S)
 
@@ -63,16 +61,6 @@ def average_over_actions(batch: Batch, value_X: Floats) -> Floats:
     """
     choices = Segments.of(batch.known_choice_S)
     return choices.spread(choices.total(value_X) / choices.size_Y)
-
-
-def in_groups_with_success(credit: Credit) -> Bools:
-    """Whether each step's group has a success. Shape (X,).
-
-    Without one, nothing but traps is left to shape with: what failed most visibly, whether or not
-    it lies on the way to the goal. Normalised to unit size, that is a full step in an arbitrary direction.
-    """
-    batch = credit.batch
-    return credit.graph.success_rate_G[batch.group_K[batch.rollout_S]] > 0
 
 
 def episode_weights(batch: Batch, step_X: Floats, mode: str) -> Floats:

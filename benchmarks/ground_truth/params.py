@@ -37,7 +37,6 @@ class EstimatorSpec(_Strict):
     history: int = 1
     episode: Literal["constant", "faded", "fallback"] = "constant"
     average_actions: bool = False
-    needs_success: bool = False
 
 
 class Measurement(_Strict):

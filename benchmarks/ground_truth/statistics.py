@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,17 @@ def interval(value_M: Any) -> Interval | None:
     known = known[~np.isnan(known)]
     if not len(known):
         return None
-    draws = np.random.default_rng(0).integers(len(known), size=(RESAMPLES, len(known)))
-    means = known[draws].mean(axis=1)
+    means = _resampling(len(known)) @ known
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(float(known.mean()), float(low), float(high))
+
+
+@lru_cache(maxsize=8)
+def _resampling(count: int) -> Floats:
+    """How much each of ``count`` values weighs in each resample. Shape (RESAMPLES, count)."""
+    draws = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+    first = np.arange(RESAMPLES)[:, None] * count
+    return np.bincount((draws + first).ravel(), minlength=RESAMPLES * count).reshape(RESAMPLES, count) / count
 
 
 def area(curve_TM: Floats) -> Floats:

@@ -14,7 +14,7 @@ from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.credit.residue import RESIDUE
 from milegpo_plugin.credit.segments import Segments
 from milegpo_plugin.credit.shaping import Shaping
-from milegpo_plugin.groups import Batch, Floats
+from milegpo_plugin.groups import Batch, Bools, Floats
 
 EPSILON: Final = 1e-6
 """Added to a standard deviation before dividing by it."""
@@ -58,6 +58,8 @@ def step_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Adv
     states = Segments.of(batch.source_S)
     graph_S = normalize(shaping.graph_return_S, states, config.norm)
     shaped_S = normalize(shaping.shaped_return_S, states, config.norm)
+    if config.require_success:
+        shaped_S *= in_groups_with_success(batch)
     episode_S = episode_advantages(batch, config)
     mixed_S = graph_S + config.mix_weight * (shaped_S - graph_S)
     return Advantages(
@@ -67,6 +69,16 @@ def step_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Adv
         graph_advantage_S=graph_S,
         shaped_advantage_S=shaped_S,
     )
+
+
+def in_groups_with_success(batch: Batch) -> Bools:
+    """Whether each step's group has a success. Shape (S,).
+
+    Without one, only traps are left to shape with: what failed most visibly, whether or not it lies on
+    the way to the goal. Normalised to unit size, that is a full step in a direction that may be wrong.
+    """
+    succeeds_G = np.bincount(batch.group_K, weights=batch.success_K) > 0
+    return succeeds_G[batch.group_K[batch.rollout_S]]
 
 
 def episode_advantages(batch: Batch, config: CreditConfig) -> Floats:

@@ -16,7 +16,12 @@ from typing import Final
 import numpy as np
 
 from milegpo_plugin.config import CreditConfig
-from milegpo_plugin.credit.advantages import Advantages, episode_advantages, normalize
+from milegpo_plugin.credit.advantages import (
+    Advantages,
+    episode_advantages,
+    in_groups_with_success,
+    normalize,
+)
 from milegpo_plugin.credit.segments import Segments, ratio
 from milegpo_plugin.credit.shaping import Shaping
 from milegpo_plugin.groups import Batch, Floats
@@ -64,12 +69,14 @@ def plan_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Adv
     * Returns far from the goal are tiny; divided by the largest of their state they count as much as others.
     * Steps that made one choice share the mean of their shaped advantages: credit is for the action, not
       for the outcome it happened to have.
+    * A group without a success gets no step credit, see :func:`in_groups_with_success`.
     * The rollout's score counts 1 / (steps of the group at the state): the less, the more there is to compare.
     """
     states, choices = Segments.of(batch.source_S), Segments.of(batch.known_choice_S)
     planned_S = normalize(_over_largest(shaping.graph_return_S, states), states, config.norm)
     own_S = normalize(_over_largest(shaping.shaped_return_S, states), states, config.norm)
-    shaped_S = choices.spread(choices.total(own_S) / choices.size_Y)
+    shared_S = choices.spread(choices.total(own_S) / choices.size_Y)
+    shaped_S = shared_S * in_groups_with_success(batch)
     episode_S = episode_advantages(batch, config) / states.spread(states.size_Y)
     mixed_S = planned_S + config.mix_weight * (shaped_S - planned_S)
     return Advantages(

@@ -103,20 +103,6 @@ def test_a_faded_episode_weight_is_one_over_the_steps_at_the_state(mdps, rollout
     assert faded.advantages(rollouts, mdps) == pytest.approx(expected)
 
 
-def test_a_group_without_success_gives_no_step_credit_when_one_is_needed():
-    rng = np.random.default_rng(0)
-    mdps = stack([random_mdp("regions", rng, regions=2, states=10, slip=0.0, **SHAPE)], 12)
-    rollouts = sample(mdps, softmax(mdps, np.zeros(mdps.legal_MSA.shape)), 12, 3, rng)
-    plain = Estimator.of(EstimatorSpec()).advantages(rollouts, mdps)
-    gated = Estimator.of(EstimatorSpec(needs_success=True)).advantages(rollouts, mdps)
-    group = rollouts.group_K[rollouts.rollout_X]
-    successes = np.bincount(rollouts.group_K, weights=rollouts.success_K)[group]
-    assert 0 < (successes == 0).sum() < len(group)
-    assert np.abs(plain[successes == 0]).max() > 0
-    assert not gated[successes == 0].any()
-    assert gated[successes > 0] == pytest.approx(plain[successes > 0])
-
-
 def test_every_listed_estimator_gives_finite_advantages(mdps, rollouts):
     params = read_params()
     for name, spec in params.estimators.items():

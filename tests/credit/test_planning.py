@@ -66,6 +66,24 @@ def test_the_own_score_fades_with_the_steps_at_the_state(gamble):
     assert credit.advantage_S == pytest.approx([0.25 / 4, -0.75 / 4, 0.25 / 4, 0.25 / 2, 0.25 / 4, 0.25 / 2])
 
 
+@pytest.mark.parametrize(
+    "settings", [{"estimator": "plangpo"}, {"estimator": "milegpo", "require_success": True}]
+)
+def test_a_group_without_a_success_gets_no_step_credit_when_one_is_needed(settings):
+    lost = [
+        play("r0", 0.0, ("start", "jump"), final="pit"),
+        play("r1", 0.0, ("start", "walk"), ("hall", "wait"), ("hall", "wait"), final="hall"),
+        play("r2", 0.0, ("start", "jump"), final="pit"),
+    ]
+    won = [rollout.model_copy(update={"task_id": "u"}) for rollout in lost]
+    won[1] = won[1].model_copy(update={"reward": 1.0})
+    credit = assign_credit(lost + won, CreditConfig(**settings))
+    lost_S = credit.batch.group_K[credit.batch.rollout_S] == 0
+    assert not credit.step_advantage_S[lost_S].any()
+    assert credit.step_advantage_S[~lost_S].any()
+    assert assign_credit(lost, CreditConfig()).step_advantage_S.any()
+
+
 def test_far_from_the_goal_step_credit_is_as_strong_as_near_it():
     far = [f"s{number}" for number in range(12)]
     good = play("r0", 1.0, *((state, "on") for state in far))

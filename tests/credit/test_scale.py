@@ -22,7 +22,7 @@ def long_batch():
     ]
 
 
-@pytest.mark.parametrize("estimator", ["milegpo", "hgpo", "gigpo"])
+@pytest.mark.parametrize("estimator", ["milegpo", "plangpo", "hgpo", "gigpo"])
 def test_a_rollout_of_a_hundred_thousand_steps_gets_credit(long_batch, estimator):
     credit = assign_credit(long_batch, CreditConfig(estimator=estimator, potential_decay=0.9999))
     assert np.isfinite(credit.advantage_S).all()
