@@ -33,14 +33,35 @@ class _Trace:
     """What one trace tells: keys that it shares with others, and times.
 
     ``replies`` are keys of answers; they tie a trace only to one whose history shows such a turn.
+    ``parents`` are hashes of span ids, as are the keys of ``calls`` and ``scopes``.
     """
 
     keys: set[int] = field(default_factory=set)
     replies: set[int] = field(default_factory=set)
-    calls: list[tuple[int, int]] = field(default_factory=list)
-    scopes: list[tuple[int, int]] = field(default_factory=list)
+    parents: dict[int, int] = field(default_factory=dict)
+    calls: dict[int, tuple[int, int]] = field(default_factory=dict)
+    scopes: dict[int, tuple[int, int]] = field(default_factory=dict)
     loose_ns: list[int] = field(default_factory=list)
     by_platform: bool = False
+
+    def free_scopes(self) -> list[tuple[int, int]]:
+        """The times of the agents' runs that may enclose calls of other traces.
+
+        Who links one call to its outermost run links all of them, so only runs without any may.
+        """
+        linked = {self._outermost_scope(call) for call in self.calls} if self.scopes else set()
+        return [time for scope, time in self.scopes.items() if self._outermost_scope(scope) not in linked]
+
+    def _outermost_scope(self, span: int) -> int | None:
+        """The scope nearest to the root among ``span`` and its ancestors."""
+        found: int | None = None
+        node: int | None = span
+        for _ in range(len(self.parents) + 1):
+            if node is None:
+                break
+            found = node if node in self.scopes else found
+            node = self.parents.get(node)
+        return found
 
 
 class _Interval(NamedTuple):
@@ -67,18 +88,21 @@ class Partition:
         trace.by_platform = trace.by_platform or span.rollout_id is not None
         trace.keys.update(map(hash, _span_keys(span)))
         _note_rewards(span, trace)
+        span_id = hash(span.span_id)
+        if span.parent_id:
+            trace.parents[span_id] = hash(span.parent_id)
         dialect = dialect_of(span)
         if dialect is None:
             return
         time = (span.start_ns, span.end_ns)
         call = dialect.read_call(span, _NO_TREE)
         if call is not None:
-            trace.calls.append(time)
+            trace.calls[span_id] = time
             trace.keys.update(map(hash, _call_keys(call)))
             trace.replies.update(map(hash, _reply_keys(call)))
         scope = dialect.read_agent(span)
         if scope is not None:
-            trace.scopes.append(time)
+            trace.scopes[span_id] = time
             trace.keys.update(map(hash, _scope_keys(scope)))
 
     def parts(self) -> list[list[str]]:
@@ -105,14 +129,16 @@ class Partition:
     def _enclosed(self) -> Iterator[tuple[str, str]]:
         """Traces with an agent's run, and traces without one whose calls lie within it."""
         scopes = sorted(
-            [_Interval(*run, trace_id) for trace_id, trace in self._traces.items() for run in trace.scopes],
+            _Interval(*run, trace_id)
+            for trace_id, trace in self._traces.items()
+            for run in trace.free_scopes()
         )
         calls = sorted(
             [
                 _Interval(*call, trace_id)
                 for trace_id, trace in self._traces.items()
                 if not trace.scopes
-                for call in trace.calls
+                for call in trace.calls.values()
             ],
         )
         waiting = scopes[::-1]
@@ -141,7 +167,7 @@ class Partition:
 
     def _interval(self, group: Sequence[str]) -> _Interval | None:
         """From the first to the last call of a part; None when it has no call."""
-        times = [call for trace_id in group for call in self._traces[trace_id].calls]
+        times = [call for trace_id in group for call in self._traces[trace_id].calls.values()]
         if not times:
             return None
         return _Interval(min(times)[0], max(end for _, end in times), group[0])
