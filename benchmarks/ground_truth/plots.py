@@ -11,6 +11,7 @@ from matplotlib import pyplot as plt
 
 from benchmarks.ground_truth.params import EXACT
 from benchmarks.ground_truth.results import Results
+from benchmarks.ground_truth.statistics import interval
 
 COLORS = {
     "grpo": "#8c8c8c",
@@ -53,13 +54,11 @@ def _curves(results: Results) -> Any:
     for panel, family in zip(panels, results.params.families, strict=False):
         for name, color in COLORS.items():
             curve = results.curve(family, name)
-            middle = curve.mean(axis=1)
-            error = 1.96 * curve.std(axis=1, ddof=1) / np.sqrt(curve.shape[1])
+            found = [known for row in curve if (known := interval(row)) is not None]
+            low, middle, high = ([getattr(item, end) for item in found] for end in ("low", "mean", "high"))
             style = ":" if name == EXACT else "-"
             panel.plot(middle, color=color, label=name, linestyle=style, linewidth=1.2)
-            panel.fill_between(
-                np.arange(len(middle)), middle - error, middle + error, color=color, alpha=0.12
-            )
+            panel.fill_between(range(len(found)), low, high, color=color, alpha=0.12)
         panel.set_xlabel("iteration")
     panels[0].set_ylabel("success probability")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(COLORS))

@@ -41,10 +41,11 @@ def tables(results: Results, command: str, cost: str) -> str:
         _section("Runs that end worse than they began", _WORSE_NOTE, _worse(results, families)),
         _section("Without the scale-free update", _RAW_NOTE, _raw(results, families)),
         *(_section(title, note, _measured(results, figure, families)) for title, figure, note in _MEASURED),
-        _section(
-            "Rank correlation against group size and policy strength",
-            _AGAINST_NOTE,
-            _against(results, families),
+        *(
+            _section(f"{title} against group size and policy strength", _AGAINST_NOTE, against)
+            for title, against in (
+                (title, _against(results, figure, families)) for title, figure in _AGAINST.items()
+            )
         ),
         _section("Milestones and traps", _PRECISION_NOTE, _precision(results, families)),
     ]
@@ -72,7 +73,13 @@ _MEASURED = (
     ),
     ("Correlation over all steps", "correlation", "Pearson's correlation with the true advantage."),
 )
-_AGAINST_NOTE = "Rank correlation within a state, for K = 4, 8, 16 (policies at 30%) and for policies at 10, 30, 60, 85% (K = 8)."
+_AGAINST = {
+    "Sign agreement": "sign agreement",
+    "Rank correlation": "rank correlation",
+    "Milestone precision": "milestone precision",
+    "Trap precision": "trap precision",
+}
+_AGAINST_NOTE = "For K = 4, 8, 16 (policies at 30%) / for policies at 10, 30, 60, 85% (K = 8)."
 _PRECISION_NOTE = (
     "True milestones lie on at least half of the optimal rollouts; true traps are states without any way to the "
     "goal. Precision is the share of the estimator's weight on true ones; the base rate is their share among "
@@ -199,19 +206,19 @@ def _plain(found: Interval | None) -> str:
     return "–" if found is None else f"{found.mean:.2f} ± {(found.high - found.low) / 2:.2f}"
 
 
-def _against(results: Results, families: list[str]) -> str:
+def _against(results: Results, figure: str, families: list[str]) -> str:
     main = results.params.measurement
 
     def cells(name: str) -> Iterable[str]:
         for family in families:
-            sizes = [results.figure("rank correlation", family, name, size=size) for size in main.group_sizes]
-            strengths = [
-                results.figure("rank correlation", family, name, strength) for strength in main.strengths
-            ]
+            sizes = [results.figure(figure, family, name, size=size) for size in main.group_sizes]
+            strengths = [results.figure(figure, family, name, strength) for strength in main.strengths]
             yield " ".join(map(_bare, sizes)) + " / " + " ".join(map(_bare, strengths))
 
-    names = results.params.compared()
-    return _table(families, ((name, cells(name)) for name in names))
+    rows = ((name, list(cells(name))) for name in results.params.compared())
+    return _table(
+        families, ((name, row) for name, row in rows if any(set(cell) - set("– /") for cell in row))
+    )
 
 
 def _bare(found: Interval | None) -> str:

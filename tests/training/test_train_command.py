@@ -36,6 +36,25 @@ def test_training_keeps_everything_that_happened(workspace):
         assert word in done.stdout
 
 
+def test_rloo_and_a_group_filter_are_settings_of_a_run(workspace):
+    """The rows of a task that nobody solves are left out, unless no other group teaches anything."""
+    workspace.write_tasks([{"task_id": "house"}, {"task_id": "lost", "lost": True}])
+    (workspace.path / "reward.py").write_text(
+        "def score(task, result):\n    return float(result['won'] and not task.get('lost'))\n",
+        encoding="utf-8",
+    )
+    with (workspace.path / "train.yaml").open("a", encoding="utf-8") as config:
+        config.write("credit: {estimator: rloo, filter_groups: outcome}\n")
+    done = workspace.train()
+    assert done.returncode == 0, done.stderr
+    kept = yaml.safe_load((workspace.path / "run/config.yaml").read_text(encoding="utf-8"))["credit"]
+    assert (kept["estimator"], kept["filter_groups"]) == ("rloo", "outcome")
+    for trained in workspace.metrics()[1:]:
+        silent = trained["credit/groups_without_signal"]
+        assert silent >= 1
+        assert trained["skipped"].get("group without signal", 0) == (4 if silent == 1 else 0)
+
+
 def test_ctrl_c_keeps_a_checkpoint_and_resume_goes_on(workspace):
     stopped = workspace.interrupt_after(1)
     assert stopped.returncode == 130, stopped.stderr
