@@ -34,6 +34,7 @@ from milegpo_plugin.types import JSON, Message, Span
 _CALLING: Final = "Calling tools:\n"
 _OBSERVATION: Final = "Observation:\n"
 _RUN: Final = ".run"
+_TOOL_OPTION: Final = '"sanitize_inputs_outputs"'
 _CLASSES: Final = frozenset({"CodeAgent", "ToolCallingAgent", "MultiStepAgent"})
 
 
@@ -44,12 +45,13 @@ class OpenInferenceSmolagents(OpenInferenceDialect):
 
     @override
     def recognises(self, span: Span) -> bool:
-        """By the scope; without one by the run's own keys or the names of model calls."""
+        """By the scope; without one by the run's own keys, or by the names of model calls and tool options."""
         return is_from(span, "smolagents") or (
             not span.scope
             and (
                 semconv.SMOLAGENTS_MAX_STEPS in span.attributes
                 or (self.is_call(span) and span.name.endswith((".generate", ".generate_stream")))
+                or _TOOL_OPTION in str(span.attributes.get(semconv.OI_INPUT_VALUE, ""))
             )
         )
 

@@ -22,7 +22,8 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
 
     The agent is the one that the call itself names, else the nearest named scope around it. A call
     outside every scope belongs to the scope that encloses it in time, if there is just one chain.
-    In another trace no call may be linked to that chain: who links its calls links all of them.
+    In another trace no call may be linked to that chain: who links its calls links all of them; and
+    the call's own trace must have no scopes.
     """
     if evidence.scopes:
         chains = _Chains(evidence, calls)
@@ -44,6 +45,7 @@ class _Chains:
             evidence.tree, spans, scopes.keys()
         )
         self.linked: set[int] = set()
+        self._with_scopes = {scope.span.trace_id for scope in evidence.scopes}
         self._scopes = scopes
         self._cache: dict[SpanKey, Chain] = {}
 
@@ -58,8 +60,10 @@ class _Chains:
 
     def may_take(self, scope: AgentScope, call: Call) -> bool:
         """Whether a call without a link may belong to ``scope``."""
-        same_trace = scope.span.trace_id == call.spans[0].trace_id
-        return same_trace or id(self.from_scope(scope)[-1]) not in self.linked
+        trace_id = call.spans[0].trace_id
+        if scope.span.trace_id == trace_id:
+            return True
+        return trace_id not in self._with_scopes and id(self.from_scope(scope)[-1]) not in self.linked
 
     def _chain(self, key: SpanKey) -> Chain:
         if key not in self._cache:

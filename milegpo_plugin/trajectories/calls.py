@@ -44,6 +44,12 @@ def call_order(call: Call) -> tuple[int, int, str, str]:
     return call.start_ns, call.end_ns, span.trace_id, span.span_id
 
 
+def conversation_of(call: Call) -> str | None:
+    """The id of the outermost session or conversation around the call."""
+    outer_first = (scope.conversation_id for scope in reversed(call.scopes) if scope.conversation_id)
+    return next(outer_first, call.read.conversation_id)
+
+
 def is_incomplete(read: ModelCall) -> bool:
     """Whether the answer is missing, or is said to call tools and calls none."""
     if read.reply is None:

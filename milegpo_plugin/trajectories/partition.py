@@ -18,6 +18,7 @@ from milegpo_plugin import semconv
 from milegpo_plugin.adapters import AgentScope, ModelCall, SpanTree, dialect_of, read_rewards
 from milegpo_plugin.adapters.messages import message_text, tool_call_ids
 from milegpo_plugin.adapters.values import first_text
+from milegpo_plugin.trajectories.calls import is_incomplete
 from milegpo_plugin.trajectories.unions import Unions
 from milegpo_plugin.types import Message, Span
 
@@ -33,11 +34,17 @@ class _Trace:
     """What one trace tells: keys that it shares with others, and times.
 
     ``replies`` are keys of answers; they tie a trace only to one whose history shows such a turn.
+    ``shown`` are such turns in a trace that may hold their calls itself.
+    ``unanswered`` are places where the answer is not known, by call; ``places`` are those where a
+    history has an answer.
     ``parents`` are hashes of span ids, as are the keys of ``calls`` and ``scopes``.
     """
 
     keys: set[int] = field(default_factory=set)
     replies: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)
+    unanswered: dict[int, int] = field(default_factory=dict)
+    places: set[int] = field(default_factory=set)
     parents: dict[int, int] = field(default_factory=dict)
     calls: dict[int, tuple[int, int]] = field(default_factory=dict)
     scopes: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -99,7 +106,7 @@ class Partition:
         if call is not None:
             trace.calls[span_id] = time
             trace.keys.update(map(hash, _call_keys(call)))
-            trace.replies.update(map(hash, _reply_keys(call)))
+            _note_turns(call, span_id, trace)
         scope = dialect.read_agent(span)
         if scope is not None:
             trace.scopes[span_id] = time
@@ -113,8 +120,13 @@ class Partition:
             for key in trace.keys:
                 unions.join(first.setdefault(key, trace_id), trace_id)
         for trace_id, trace in self._traces.items():
+            for key in trace.shown - trace.replies:
+                unions.join(first.setdefault(key, trace_id), trace_id)
+        for trace_id, trace in self._traces.items():
             for key in trace.replies & first.keys():
                 unions.join(first[key], trace_id)
+        for unanswered, answered in self._answered():
+            unions.join(unanswered, answered)
         for outer, inner in self._enclosed():
             unions.join(outer, inner)
         for loose, owner in self._loose(unions.groups()):
@@ -125,6 +137,18 @@ class Partition:
         """Drop traces that have been rebuilt."""
         for trace_id in trace_ids:
             self._traces.pop(trace_id, None)
+
+    def _answered(self) -> Iterator[tuple[str, str]]:
+        """Traces with a call whose answer is not known, and traces whose history shows one at its place."""
+        owners: dict[int, list[str]] = {}
+        for trace_id, trace in self._traces.items():
+            with_children = set(trace.parents.values()) if trace.unanswered else ()
+            for call, place in trace.unanswered.items():
+                if call not in with_children:
+                    owners.setdefault(place, []).append(trace_id)
+        for trace_id, trace in self._traces.items() if owners else ():
+            for place in trace.places & owners.keys():
+                yield from ((owner, trace_id) for owner in owners[place])
 
     def _enclosed(self) -> Iterator[tuple[str, str]]:
         """Traces with an agent's run, and traces without one whose calls lie within it."""
@@ -211,29 +235,30 @@ def _call_keys(call: ModelCall) -> Iterator[Hashable]:
             yield "link", response_id
     for call_id in tool_call_ids(call.reply) if call.reply else ():
         yield "call", call_id
-    messages = call.messages[-_LOOKBACK:]
-    for message in messages:
+    for message in call.messages[-_LOOKBACK:]:
         for known in (*tool_call_ids(message), message.get("tool_call_id")):
             if known:
                 yield "call", known
-    if call.span.parent_id is None:
-        yield from _turn_keys(messages)
 
 
-def _reply_keys(call: ModelCall) -> Iterator[Hashable]:
-    """The answer as a history would show it; any turn after the last message when it is not known."""
-    if not call.messages or call.span.parent_id is not None:
+def _note_turns(call: ModelCall, span_id: int, trace: _Trace) -> None:
+    """What ties calls that are traces of their own where ids are missing: turns with what is before them.
+
+    The tool calls of some dialects are spans below the call, which may still come.
+    """
+    for before, message in pairwise(call.messages[-_LOOKBACK:]):
+        if message["role"] == "assistant":
+            trace.places.add(hash(message_text(before)))
+            if not tool_call_ids(message):
+                shown = trace.keys if call.span.parent_id is None else trace.shown
+                shown.add(_turn_key(before, message))
+    if not call.messages:
         return
-    before = message_text(call.messages[-1])
-    if call.reply is None:
-        yield "place", before
-    elif not tool_call_ids(call.reply):
-        yield "turn", before, message_text(call.reply)
+    if is_incomplete(call):
+        trace.unanswered[span_id] = hash(message_text(call.messages[-1]))
+    elif call.reply is not None and not tool_call_ids(call.reply):
+        trace.replies.add(_turn_key(call.messages[-1], call.reply))
 
 
-def _turn_keys(messages: Sequence[Message]) -> Iterator[Hashable]:
-    """Each assistant turn with the message before it: the only tie where nothing has ids."""
-    for before, message in pairwise(messages):
-        if message["role"] == "assistant" and not tool_call_ids(message):
-            yield "turn", message_text(before), message_text(message)
-            yield "place", message_text(before)
+def _turn_key(before: Message, message: Message) -> int:
+    return hash(("turn", message_text(before), message_text(message)))

@@ -47,7 +47,7 @@ def score_rollout(calls: Sequence[Call], signals: Sequence[RewardSignal], name: 
         name: the dimension that counts; None for the first of each reward.
     """
     places = _Places(calls)
-    in_time = sorted(signals, key=lambda signal: signal.time_ns)
+    in_time = sorted(signals, key=lambda signal: (signal.time_ns, places.start_of(signal)))
     rewards = [reward for signal in in_time if (reward := _reward(signal, places, name))]
     if not rewards:
         return RolloutRewards(None, {})
@@ -88,6 +88,11 @@ class _Places:
             return self._by_span[signal.span.span_id]
         before = bisect_left(self._in_time, signal.time_ns, key=lambda call: call.start_ns)
         return self._in_time[before - 1] if before else None
+
+    def start_of(self, signal: RewardSignal) -> int:
+        """When the call of a reward began: of scores that were given at once the latest call's is last."""
+        call = self.of(signal)
+        return 0 if call is None else call.start_ns
 
     def _linked(self, key: str, value: str) -> Call | None:
         if key == "span_id":

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from milegpo_plugin.adapters.messages import message_text
-from milegpo_plugin.trajectories.calls import Call, tool_names
+from milegpo_plugin.trajectories.calls import Call, conversation_of, tool_names
 from milegpo_plugin.trajectories.threads import link_calls, order_calls
 from milegpo_plugin.trajectories.unions import Unions
 
@@ -51,12 +51,6 @@ def platform_ids(call: Call) -> tuple[str, str | None] | None:
         if span.rollout_id is not None:
             return span.rollout_id, span.attempt_id
     return None
-
-
-def conversation_of(call: Call) -> str | None:
-    """The id of the outermost session or conversation around the call."""
-    outer_first = [scope.conversation_id for scope in reversed(call.scopes) if scope.conversation_id]
-    return outer_first[0] if outer_first else call.read.conversation_id
 
 
 def _platform_rollout(ids: tuple[str, str | None], calls: list[Call]) -> Rollout:

@@ -148,16 +148,18 @@ class _Threads:
 
     def _owner_of_turn(self, call: Call, messages: Sequence[Message], start: int, end: int) -> Call | None:
         """The call that wrote the last of these assistant messages, or all of them together."""
+        turn = messages[start : end + 1]
+        turn_ids = frozenset(call_id for message in turn for call_id in tool_call_ids(message))
         for place in range(end, start - 1, -1):
             for call_id in tool_call_ids(messages[place]):
                 owner = self._owner_of_id(call_id, call, place)
                 if owner is not None:
                     return owner
-            owner = self._owner_of_text(call, messages[place], place)
+            owner = self._owner_of_text(call, messages[place], place, turn_ids)
             if owner is not None:
                 return owner
-        merged = merge_replies(messages[start : end + 1]) if end > start else None
-        return self._owner_of_text(call, merged, start) if merged is not None else None
+        merged = merge_replies(turn) if end > start else None
+        return self._owner_of_text(call, merged, start, turn_ids) if merged is not None else None
 
     def _owner_of_id(self, call_id: str, call: Call, place: int) -> Call | None:
         """The call that asked with this id; some servers count from 0 in every reply."""
@@ -166,24 +168,44 @@ class _Threads:
             return None if _descends(owner, call) else owner
         return self._latest((call_id, call.read.first_index + place, "repeated id"), call, place)
 
-    def _owner_of_text(self, call: Call, message: Message, place: int) -> Call | None:
-        """The call whose request ends at ``place`` and whose answer is ``message``, or is unknown."""
+    def _owner_of_text(
+        self, call: Call, message: Message, place: int, turn_ids: frozenset[str]
+    ) -> Call | None:
+        """The call whose request ends at ``place`` and whose answer is ``message``, or is unknown.
+
+        ``turn_ids`` are the tool calls of the whole turn: an answer with others is another one.
+        """
         end = call.read.first_index + place
-        said = self._latest((message_text(message) or "", end), call, place, message)
+        said = self._latest((message_text(message) or "", end), call, place, message, turn_ids)
         return said or self._latest(end, call, place)
 
-    def _latest(self, key: Hashable, call: Call, place: int, reply: Message | None = None) -> Call | None:
+    def _latest(
+        self,
+        key: Hashable,
+        call: Call,
+        place: int,
+        reply: Message | None = None,
+        turn_ids: frozenset[str] = frozenset(),
+    ) -> Call | None:
         """The latest earlier call under ``key`` that ``call`` goes on with, one that nobody follows first."""
         fitting = [
             other
             for other in self._turns.before(key, call)
-            if (reply is None or is_reply(reply, other.read.reply)) and is_continuation(other, call, place)
+            if (reply is None or is_reply(reply, other.read.reply))
+            and not _calls_others(other.read.reply, turn_ids)
+            and is_continuation(other, call, place)
         ]
         rivals = [other for other in fitting if self._turns.is_open(other)]
         near = [other for other in rivals if share_a_trace(other, call)] or rivals
         if len(near) > 1:
             call.flags.add("ambiguous_thread")
         return next(iter(near or fitting), None)
+
+
+def _calls_others(reply: Message | None, turn_ids: frozenset[str]) -> bool:
+    """Whether both a reply and a turn call tools, and not the same ones."""
+    ids = tool_call_ids(reply) if reply is not None and turn_ids else ()
+    return bool(ids) and turn_ids.isdisjoint(ids)
 
 
 def _start_of_turn(messages: Sequence[Message], end: int) -> int:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from milegpo_plugin.trajectories.agents import same_process
-from milegpo_plugin.trajectories.calls import Call, same_message
+from milegpo_plugin.trajectories.calls import Call, conversation_of, same_message
 
 _MAX_CANDIDATES: Final = 16
 """Equal turns at one place that are compared; more than that many at once is noise."""
@@ -47,9 +47,12 @@ class TurnIndex:
 def is_continuation(earlier: Call, call: Call, place: int) -> bool:
     """Whether ``earlier``'s request is the history of ``call`` up to ``place``, as far as both have it.
 
-    A system prompt may change between agents of one conversation.
+    A system prompt may change between agents of one conversation. A run of an agent goes on with
+    another run only when that one has ended.
     """
     if earlier is call or not same_process(earlier.spans[0], call.spans[0]):
+        return False
+    if not _may_be_one_run(earlier, call):
         return False
     if earlier.input_end > call.read.first_index + place or earlier.end_ns > call.start_ns:
         return False
@@ -60,6 +63,19 @@ def is_continuation(earlier: Call, call: Call, place: int) -> bool:
     return len(mine) == len(theirs) and all(
         a["role"] == b["role"] == "system" or same_message(a, b) for a, b in zip(mine, theirs, strict=True)
     )
+
+
+def _may_be_one_run(earlier: Call, call: Call) -> bool:
+    """By the conversation where both name one, else by the outermost runs of agents around them.
+
+    Runs of one conversation may overlap: a team passes its messages on.
+    """
+    mine, theirs = conversation_of(earlier), conversation_of(call)
+    if mine is not None and theirs is not None:
+        return mine == theirs
+    if not earlier.scopes or not call.scopes or earlier.scopes[-1] is call.scopes[-1]:
+        return True
+    return earlier.scopes[-1].span.end_ns <= call.scopes[-1].span.start_ns
 
 
 def share_a_trace(left: Call, right: Call) -> bool:
