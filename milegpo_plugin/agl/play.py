@@ -6,14 +6,21 @@ as an argument, and what it returns (or prints, for a script) goes to the reward
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import contextvars
+import functools
+import inspect
 import io
 import json
 import os
+import queue
 import runpy
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from typing import Any, cast
 
 from milegpo_plugin.errors import AgentError
 from milegpo_plugin.loading import load_function, require_file, split_target
@@ -49,12 +56,48 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def load_agent(target: str) -> Play:
-    """A callable that plays one task, for a function or for a script."""
+    """A callable that plays one task, for a function (plain or ``async``) or for a script.
+
+    It may be called where an event loop runs: the agent does not notice the loop, so that it can
+    start its own with ``asyncio.run`` or a framework's ``run_sync``.
+    """
     path, name = split_target(target)
-    if name is not None:
-        return load_function(target)
-    file = str(require_file(path))
-    return lambda task: run_script(file, task)
+    play = functools.partial(run_script, str(require_file(path))) if name is None else load_function(target)
+    return lambda task: _without_loop(lambda: _finish(play(task)))
+
+
+def _finish(result: Any) -> Any:
+    """The result of an ``async`` agent, or any other result as it is."""
+    return asyncio.run(cast("Coroutine[Any, Any, Any]", result)) if inspect.iscoroutine(result) else result
+
+
+def _without_loop(work: Callable[[], Any]) -> Any:
+    """Call ``work`` here, or, where an event loop runs, in the thread that plays every rollout of this process."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    done: Future[Any] = Future()
+    context = contextvars.copy_context()
+    _stage().put((lambda: context.run(work), done))
+    return done.result()
+
+
+@functools.cache
+def _stage() -> queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]]:
+    """Work for one thread: what an agent keeps between rollouts may be bound to the thread that made it."""
+    calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
+    threading.Thread(target=_serve, args=(calls,), name="agent", daemon=True).start()
+    return calls
+
+
+def _serve(calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]]) -> None:
+    while True:
+        work, done = calls.get()
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
 
 
 def run_script(file: str, task: dict[str, Any]) -> str:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import os
+import threading
 
 import pytest
 
@@ -56,3 +59,54 @@ def test_an_agent_may_import_its_neighbours(tmp_path):
         "from neighbour_module import VALUE\n\ndef play(task):\n    return VALUE\n", encoding="utf-8"
     )
     assert load_function(f"{agent}:play")({}) == 5
+
+
+LOOPING = """
+import asyncio, contextvars, threading
+
+async def answer(task):
+    await asyncio.sleep(0)
+    if task.get("raises"):
+        raise KeyError("the game is broken")
+    return {"x": task["x"], "thread": threading.current_thread().name, "trace": current(task)}
+
+def current(task):
+    return next((v.get() for v in contextvars.copy_context() if v.name == "trace"), None)
+
+def play(task):
+    return asyncio.run(answer(task))
+"""
+trace = contextvars.ContextVar("trace")
+
+
+@pytest.mark.parametrize("name", ["play", "answer"])
+def test_an_agent_may_run_its_own_event_loop_while_the_platform_s_runs(tmp_path, name):
+    agent = tmp_path / f"looping_{name}.py"
+    agent.write_text(LOOPING, encoding="utf-8")
+    play = load_agent(f"{agent}:{name}")
+
+    async def run_rollouts():
+        trace.set("mine")
+        return [play({"x": x}) for x in (1, 2)]
+
+    results = asyncio.run(run_rollouts())
+    assert [result["x"] for result in results] == [1, 2]
+    assert {(result["thread"], result["trace"]) for result in results} == {("agent", "mine")}
+
+
+def test_an_agent_that_raises_in_its_own_loop_raises_in_the_rollout(tmp_path):
+    agent = tmp_path / "looping_raises.py"
+    agent.write_text(LOOPING, encoding="utf-8")
+    play = load_agent(f"{agent}:play")
+
+    async def run_rollout():
+        return play({"raises": True})
+
+    with pytest.raises(KeyError, match="the game is broken"):
+        asyncio.run(run_rollout())
+
+
+def test_without_a_loop_the_agent_plays_where_it_is_called(tmp_path):
+    agent = tmp_path / "looping_here.py"
+    agent.write_text(LOOPING, encoding="utf-8")
+    assert load_agent(f"{agent}:play")({"x": 1})["thread"] == threading.current_thread().name
