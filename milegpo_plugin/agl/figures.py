@@ -14,6 +14,7 @@ from milegpo_plugin.flags import FLAGS
 from milegpo_plugin.types import Skipped, Trajectory
 
 PREFIX: Final = "milegpo/"
+SHOWN_PROBLEMS: Final = 5
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,14 @@ def outcome_figures(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 def reason_counts(skipped: Iterable[Skipped]) -> Counter[str]:
     """How often each thing was left out for each reason."""
     return Counter(f"{item.kind}: {item.reason}" for item in skipped)
+
+
+def first_problems(skipped: Sequence[Skipped]) -> str:
+    """The end of an error message: the first things that were left out; empty without any."""
+    if not skipped:
+        return ""
+    shown = "; ".join(f"{item.id}: {item.reason}" for item in skipped[:SHOWN_PROBLEMS])
+    return f". First of {len(skipped)} problems: {shown}"
 
 
 def warn_of_singletons(credit: Credit, step: int) -> None:

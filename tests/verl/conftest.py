@@ -24,8 +24,8 @@ import torch
 from agentlightning.store.memory import InMemoryLightningStore
 from agentlightning.types import LLM, Span
 
+from milegpo_plugin.agl.settings import BackendSettings
 from milegpo_plugin.agl.verl.daemon import MileGPODaemon
-from milegpo_plugin.agl.verl.settings import BackendSettings
 
 PAD, TURN = 0, 1
 PROMPT, RESPONSE = 96, 24

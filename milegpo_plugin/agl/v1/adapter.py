@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from milegpo_plugin.agl.dump import dump_step
 from milegpo_plugin.agl.figures import (
     PREFIX,
     credit_figures,
+    first_problems,
     flag_figures,
     outcome_figures,
     reason_counts,
@@ -34,8 +35,6 @@ from milegpo_plugin.errors import CreditError, TrainingError
 from milegpo_plugin.types import Skipped
 
 logger = logging.getLogger(__name__)
-
-SHOWN_PROBLEMS: Final = 5
 
 
 class CreditRolloutAdapter(RolloutAdapter):
@@ -70,7 +69,9 @@ class CreditRolloutAdapter(RolloutAdapter):
         seconds = time.perf_counter() - start
         turns = {rollout.rollout_id: _turns(rollout) for rollout in completed_rollouts}
         if not any(turns.values()):
-            raise TrainingError(f"step {global_steps}: no model call has token ids{_first_problems(rebuilt)}")
+            raise TrainingError(
+                f"step {global_steps}: no model call has token ids{first_problems(rebuilt.skipped)}"
+            )
         batch, metrics = super().get_train_data_batch(completed_rollouts, global_steps=global_steps)
         placement = self._place(batch, rebuilt, turns, credit)
         _write(batch, placement)
@@ -82,7 +83,7 @@ class CreditRolloutAdapter(RolloutAdapter):
         try:
             return assign_credit(rebuilt.trajectories, self.settings.credit)
         except CreditError as error:
-            raise TrainingError(f"step {step}: {error}{_first_problems(rebuilt)}") from error
+            raise TrainingError(f"step {step}: {error}{first_problems(rebuilt.skipped)}") from error
 
     def _place(self, batch: Any, rebuilt: Rebuilt, turns: dict[str, list[Turn]], credit: Credit) -> Placement:
         return place_advantages(
@@ -154,10 +155,3 @@ def _write(batch: Any, placement: Placement) -> None:
     tensors["is_drop_mask"] = tensors["is_drop_mask"] | ~trained.any(dim=-1)
     if "response_mask" in tensors:
         tensors["response_mask"] = tensors["response_mask"] * trained
-
-
-def _first_problems(rebuilt: Rebuilt) -> str:
-    if not rebuilt.skipped:
-        return ""
-    shown = "; ".join(f"{item.id}: {item.reason}" for item in rebuilt.skipped[:SHOWN_PROBLEMS])
-    return f". First of {len(rebuilt.skipped)} problems: {shown}"

@@ -18,11 +18,12 @@ from typing import Any
 import cloudpickle
 from agentlightning.algorithm.verl import VERL
 
+from milegpo_plugin.agl.settings import BackendSettings, resolve_credit
 from milegpo_plugin.agl.verl.checks import prepare_config
 from milegpo_plugin.agl.verl.daemon import MileGPODaemon
 from milegpo_plugin.agl.verl.paper import PAPER_CONFIG
 from milegpo_plugin.agl.verl.plan import Plan, make_plan
-from milegpo_plugin.agl.verl.settings import BackendSettings, RunFile, StepEstimate, resolve_credit
+from milegpo_plugin.agl.verl.settings import RunFile, StepEstimate
 from milegpo_plugin.agl.verl.trainer import MileGPOTrainer
 from milegpo_plugin.agl.verl.triplets import TripletAdapter
 from milegpo_plugin.agl.verl.versions import INSTALL, installed_or_none

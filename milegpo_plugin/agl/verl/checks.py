@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from omegaconf import DictConfig, OmegaConf
 
+from milegpo_plugin.agl.settings import LEVELS
 from milegpo_plugin.agl.verl.estimator import ESTIMATOR
-from milegpo_plugin.agl.verl.packing import LEVELS
 from milegpo_plugin.config import CreditConfig
 from milegpo_plugin.errors import ConfigError
 

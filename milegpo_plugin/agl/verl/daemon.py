@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,11 +18,12 @@ from agentlightning.verl.daemon import AgentModeDaemon
 from verl import DataProto
 
 from milegpo_plugin.agl.adapter import TrajectoryAdapter
-from milegpo_plugin.agl.verl.dump import dump_step
+from milegpo_plugin.agl.dump import dump_step
+from milegpo_plugin.agl.figures import SHOWN_PROBLEMS, first_problems, reason_counts, warn_of_singletons
+from milegpo_plugin.agl.settings import BackendSettings
 from milegpo_plugin.agl.verl.metrics import batch_metrics, validation_metrics
 from milegpo_plugin.agl.verl.packing import Limits, Packed, pack_rows
 from milegpo_plugin.agl.verl.reader import Played, read_rollout
-from milegpo_plugin.agl.verl.settings import BackendSettings
 from milegpo_plugin.agl.verl.tensors import build_batch
 from milegpo_plugin.agl.verl.triplets import triplets_of
 from milegpo_plugin.agl.verl.write_back import otlp_exporter, write_credit
@@ -35,7 +35,6 @@ from milegpo_plugin.types import Skipped
 logger = logging.getLogger(__name__)
 
 LOOP_START_SECONDS = 30.0
-SHOWN_PROBLEMS = 5
 
 
 class MileGPODaemon(AgentModeDaemon):
@@ -127,7 +126,8 @@ class MileGPODaemon(AgentModeDaemon):
         try:
             return assign_credit([item.trajectory for item in played], self.settings.credit)
         except CreditError as error:
-            raise TrainingError(f"step {step}: {error}{_first_problems(played)}") from error
+            problems = [problem for item in played for problem in item.problems]
+            raise TrainingError(f"step {step}: {error}{first_problems(problems)}") from error
 
     def _pack(self, played: Sequence[Played], credit: Credit, limits: Limits) -> tuple[RowBatch, Packed]:
         trajectories = [item.trajectory for item in played]
@@ -140,9 +140,9 @@ class MileGPODaemon(AgentModeDaemon):
         self, played: Sequence[Played], credit: Credit, skipped: Sequence[Skipped], step: int
     ) -> None:
         """Tell the log, the dump and the store, as far as they are asked for."""
-        for reason, count in _count_reasons(skipped).most_common():
+        for reason, count in reason_counts(skipped).most_common():
             logger.info("step %d: %d × %s", step, count, reason)
-        _warn_of_singletons(credit, step)
+        warn_of_singletons(credit, step)
         if self.settings.dump_dir is not None:
             dump_step(self.settings.dump_dir, step, [item.trajectory for item in played], credit, skipped)
         if self.settings.write_back:
@@ -162,37 +162,13 @@ def _wait_for_loop(daemon: AgentModeDaemon) -> None:
         time.sleep(0.01)
 
 
-def _warn_of_singletons(credit: Credit, step: int) -> None:
-    figures = credit.metrics()
-    if 2 * figures["groups_of_one"] > figures["groups"]:
-        logger.warning(
-            "step %d: %.0f of %.0f groups have one usable rollout and learn nothing: raise rollout.n, "
-            "or look at the skip reasons",
-            step,
-            figures["groups_of_one"],
-            figures["groups"],
-        )
-
-
 def _require_rows(rows: int, needed: int, skipped: Sequence[Skipped], step: int) -> None:
     """The platform rounds rows down to whole mini-batches; none would be an empty update."""
     if rows >= needed:
         return
-    reasons = _count_reasons(skipped).most_common(SHOWN_PROBLEMS)
+    reasons = reason_counts(skipped).most_common(SHOWN_PROBLEMS)
     listed = "; ".join(f"{count} × {reason}" for reason, count in reasons)
     raise TrainingError(
         f"step {step}: {rows} rows, fewer than one mini-batch of {needed} "
         f"(actor_rollout_ref.actor.ppo_mini_batch_size). Left out: {listed or 'nothing'}"
     )
-
-
-def _count_reasons(skipped: Sequence[Skipped]) -> Counter[str]:
-    return Counter(f"{item.kind}: {item.reason}" for item in skipped)
-
-
-def _first_problems(played: Sequence[Played]) -> str:
-    problems: list[Skipped] = [problem for item in played for problem in item.problems]
-    if not problems:
-        return ""
-    shown = "; ".join(f"{item.id}: {item.reason}" for item in problems[:SHOWN_PROBLEMS])
-    return f". First of {len(problems)} problems: {shown}"

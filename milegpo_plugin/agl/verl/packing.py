@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from milegpo_plugin.rows import PROMPT_TOO_LONG, RESPONSE_TOO_LONG, Row
 from milegpo_plugin.types import Skipped
-
-LEVELS: Final = ("transition", "trajectory")
-"""``transition``: a row is a model call; ``trajectory``: a row is a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +65,7 @@ def pack_rows(rows: Sequence[Row], rollout_ids: Sequence[str], level: str, limit
     Args:
         rows: model calls with credit, by rollout and step.
         rollout_ids: name of each ``rollout_index``, for the reports.
-        level: one of ``LEVELS``.
+        level: ``transition`` or ``trajectory``.
         limits: the padded size of a row.
     """
     packed = Packed()

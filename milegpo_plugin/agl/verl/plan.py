@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from milegpo_plugin.agl.verl.settings import BackendSettings, StepEstimate
+from milegpo_plugin.agl.settings import BackendSettings
+from milegpo_plugin.agl.verl.settings import StepEstimate
 from milegpo_plugin.agl.verl.versions import INSTALL, installed_or_none
 
 PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray")
