@@ -103,18 +103,19 @@ def _share(share: Share) -> tuple[str, str]:
 
 
 def node_table(nodes: Iterable[Mapping[str, Any]], kind: str) -> Table | None:
-    """The strongest milestones or traps of a batch with their text and counts; None without any."""
+    """The strongest milestones or traps of a batch with text, counts and success interval; None without any."""
     key = "calibrated_score" if kind == "milestone" else "trap_score"
     found = [node for node in nodes if node["kind"] == kind and node[key]]
     if not found:
         return None
-    table = _table(kind, "score", "visits", "successes", "task", left=(0,))
+    table = _table(kind, "score", "visits", "successes", "interval", "task", left=(0,))
     for node in sorted(found, key=lambda node: (-node[key], node["state"]))[:STRONGEST]:
         table.add_row(
             _text(node["state"]),
             decimal(node[key]),
             str(node["visits"]),
             str(node["successes"]),
+            f"{percent(node['success_low'])}–{percent(node['success_high'])}",
             _text(node["task_id"], 20),
         )
     return table

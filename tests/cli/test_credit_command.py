@@ -93,6 +93,12 @@ def test_a_group_of_one_gets_zero_and_a_warning(milegpo, write_lines, rollouts, 
     assert "hold one rollout" in done.stdout
 
 
+def test_milestones_are_printed_with_their_counts_and_interval(milegpo, write_lines, rollouts):
+    done = milegpo("credit", write_lines("t.jsonl", rollouts))
+    (line,) = (line.split() for line in done.stdout.splitlines() if line.startswith("study"))
+    assert line[2:] == ["1", "1", "20.7%–100.0%", "t"]
+
+
 def test_states_that_are_seldom_shared_bring_a_warning_that_names_the_option(milegpo, write_lines, rollouts):
     for number, rollout in enumerate(rollouts):
         rollout["steps"] += [{"state": f"only {number} was here"}]
