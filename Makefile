@@ -90,13 +90,13 @@ test-agl1: .venv-agl1/.ready .venv-agl1-verl/.ready ## Run the tests of Agent Li
 	.venv-agl1/bin/python -m pytest tests/agl1 --ignore=tests/agl1/verl
 	.venv-agl1-verl/bin/python -m pytest tests/agl1/verl
 
-bench-credit: $(READY) ## Measure every estimator against exact advantages (15 minutes)
+bench-credit: $(READY) ## Measure every estimator against exact advantages (about 4 minutes)
 	$(BIN)/python -m benchmarks.ground_truth
 
 bench-credit-speed: $(READY) ## Time the credit against a plain implementation
 	$(BIN)/python -m benchmarks.credit_speed
 
-bench-verl: .venv-verl/.ready ## Time the verl daemon against the stock one, and credit in a training step
+bench-verl: .venv-verl/.ready ## Time the verl daemon, credit included, against the stock one
 	LITELLM_LOCAL_MODEL_COST_MAP=True .venv-verl/bin/python -m benchmarks.verl_daemon
 
 bench-traces: $(READY) ## Time trace intake against the platform's own adapter
