@@ -8,7 +8,7 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test check all format format-check lint types imports clean
-.PHONY: test-slow test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart
+.PHONY: test-slow test-agents test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart
 
 # $(call require_python,PROGRAM,VERSION,VARIABLE): one line when PROGRAM is no Python of VERSION or newer.
 define require_python
@@ -32,7 +32,7 @@ quickstart: $(READY) ## Train an unmodified agent on this machine and open its r
 
 test: $(READY) ## Run the tests
 	$(RUN)/python -m pytest -m "not slow and not browser" -n 2 --dist loadgroup \
-		--ignore=tests/verl --ignore=tests/agl1
+		--ignore=tests/verl --ignore=tests/agl1 --ignore=tests/environments/engines
 
 check: format-check lint types imports ## What CI checks besides the tests
 
@@ -55,7 +55,15 @@ imports: $(READY) ## Check that data flows one way through the rooms
 	$(BIN)/lint-imports
 
 test-slow: $(READY) ## Run the minutes-long tests
-	$(RUN)/python -m pytest -m "slow and not browser" --ignore=tests/verl --ignore=tests/agl1
+	$(RUN)/python -m pytest -m "slow and not browser" \
+		--ignore=tests/verl --ignore=tests/agl1 --ignore=tests/agents --ignore=tests/environments/engines
+
+$(VENV)/.ready-agents: $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints-agl03.txt -e '.[agents,environments]'
+	@touch $@
+
+test-agents: $(VENV)/.ready-agents ## Train agents of six frameworks; play ALFWorld and ScienceWorld (needs a C++ compiler)
+	$(RUN)/python -m pytest tests/agents tests/environments
 
 test-browser: $(READY) ## Open the report in headless Chromium (installs it with apt)
 	(command -v chromium && command -v chromedriver) > /dev/null \
