@@ -84,7 +84,7 @@ class ExpressGame:
             self._params = params
         fold = task.get("fold", FOLDS.get(seed // 10_000, "train"))
         _, infos = self._env.reset(seed=seed, gameFold=fold)
-        self.goal = infos["taskDescription"]
+        self.goal = infos["taskDescription"].removeprefix("Your task is to ")
         return self._frame(infos)
 
     def act(self, command: str) -> Frame:

@@ -76,7 +76,7 @@ class ScienceGame:
             raise GameError(f"{self.name}: {name} has the variations 0 to {most - 1}, got {variation!r}")
         self._env.load(name, variation, "easy")
         observation, infos = self._env.reset()
-        self.goal = self._env.get_task_description()
+        self.goal = self._env.get_task_description().removeprefix("Your task is to ")
         self._steps = 0
         return self._frame(observation, infos, done=False)
 
