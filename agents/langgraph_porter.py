@@ -8,6 +8,7 @@ Try it against any model: ``python agents/langgraph_porter.py 7``
 import os
 import random
 import sys
+from typing import Literal
 
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
@@ -64,7 +65,7 @@ def house_tools(house: House) -> list:
     """The house as tools."""
 
     @tool
-    def walk(direction: str) -> str:
+    def walk(direction: Literal["west", "east"]) -> str:
         """Walk "west" or "east" into the next room."""
         return house.walk(direction)
 
