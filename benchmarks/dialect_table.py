@@ -139,7 +139,7 @@ def _fail(problem: Skipped) -> None:
 
 def _lines(page: str, begin: str) -> Iterator[str]:
     """The lines of the first table below a heading."""
-    rows = iter(page.partition(f"\n{begin}\n")[2].splitlines())
+    rows = iter(f"\n{page}".partition(f"\n{begin}\n")[2].splitlines())
     for row in rows:
         if row.startswith("|"):
             yield row

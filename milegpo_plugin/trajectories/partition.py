@@ -3,7 +3,8 @@
 Traces are joined by everything that may put two of their calls, or a call and what belongs to it,
 into one rollout: ids of platforms, sessions, responses and tool calls; equal turns where every call
 is a trace of its own; links and times of rewards; agents that enclose calls of other traces in
-time. Two rollouts may end up in one part, which costs memory but changes nothing.
+time. Two rollouts may end up in one part, which costs memory; it changes nothing but that a reward
+that can only be placed by time may find no single rollout.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Trace:
     ``replies`` are keys of answers; they tie a trace only to one whose history shows such a turn.
     ``shown`` are such turns in a trace that may hold their calls itself.
     ``unanswered`` are places where the answer is not known, by call; ``places`` are those where a
-    history has an answer.
+    history has an answer, and the answers there that have ids.
     ``parents`` are hashes of span ids, as are the keys of ``calls`` and ``scopes``.
     """
 
@@ -125,10 +126,8 @@ class Partition:
         for trace_id, trace in self._traces.items():
             for key in trace.replies & first.keys():
                 unions.join(first[key], trace_id)
-        for unanswered, answered in self._answered():
-            unions.join(unanswered, answered)
-        for outer, inner in self._enclosed():
-            unions.join(outer, inner)
+        for left, right in (*self._answered(), *self._enclosed()):
+            unions.join(left, right)
         for loose, owner in self._loose(unions.groups()):
             unions.join(owner, loose)
         return unions.groups()
@@ -139,9 +138,11 @@ class Partition:
             self._traces.pop(trace_id, None)
 
     def _answered(self) -> Iterator[tuple[str, str]]:
-        """Traces with a call whose answer is not known, and traces whose history shows one at its place."""
+        """Traces with a call whose answer, or its ids, are not known, and traces whose history shows it."""
         owners: dict[int, list[str]] = {}
         for trace_id, trace in self._traces.items():
+            for reply in trace.replies:
+                owners.setdefault(reply, []).append(trace_id)
             with_children = set(trace.parents.values()) if trace.unanswered else ()
             for call, place in trace.unanswered.items():
                 if call not in with_children:
@@ -249,7 +250,9 @@ def _note_turns(call: ModelCall, span_id: int, trace: _Trace) -> None:
     for before, message in pairwise(call.messages[-_LOOKBACK:]):
         if message["role"] == "assistant":
             trace.places.add(hash(message_text(before)))
-            if not tool_call_ids(message):
+            if tool_call_ids(message):
+                trace.places.add(_turn_key(before, message))
+            else:
                 shown = trace.keys if call.span.parent_id is None else trace.shown
                 shown.add(_turn_key(before, message))
     if not call.messages:

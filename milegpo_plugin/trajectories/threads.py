@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from milegpo_plugin.adapters.messages import merge_replies, message_text, tool_call_ids
 from milegpo_plugin.trajectories.calls import Call, call_order, is_incomplete, is_reply
-from milegpo_plugin.trajectories.turns import TurnIndex, is_continuation, share_a_trace
+from milegpo_plugin.trajectories.turns import TurnIndex, contested_calls, is_continuation, share_a_trace
 from milegpo_plugin.types import Message
 
 
@@ -72,6 +72,7 @@ class _Threads:
         self._turns = TurnIndex()
         self._root: dict[Call, Call] = {}
         self._tail: dict[Call, Call] = {}
+        self._contested = contested_calls(calls)
         for call in calls:
             if call.read.response_id is not None:
                 self._by_response.setdefault(call.read.response_id, call)
@@ -192,6 +193,7 @@ class _Threads:
             other
             for other in self._turns.before(key, call)
             if (reply is None or is_reply(reply, other.read.reply))
+            and other not in self._contested
             and not _calls_others(other.read.reply, turn_ids)
             and is_continuation(other, call, place)
         ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
-from itertools import islice
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice, takewhile
 from typing import Final
 
+from milegpo_plugin.adapters.messages import message_text, tool_call_ids
 from milegpo_plugin.trajectories.agents import same_process
-from milegpo_plugin.trajectories.calls import Call, conversation_of, same_message
+from milegpo_plugin.trajectories.calls import Call, conversation_of, is_incomplete, same_message
+from milegpo_plugin.types import Message
 
 _MAX_CANDIDATES: Final = 16
 """Equal turns at one place that are compared; more than that many at once is noise."""
@@ -42,6 +44,34 @@ class TurnIndex:
     def is_open(self, call: Call) -> bool:
         """Whether nobody follows ``call``."""
         return call in self._keys
+
+
+def contested_calls(calls: Sequence[Call]) -> set[Call]:
+    """Calls with an unknown answer for which the histories of other calls show different ones.
+
+    Nothing tells which of those calls go on with them.
+    """
+    incomplete = [call for call in calls if call.read.messages and is_incomplete(call.read)]
+    shown: defaultdict[tuple[int, str | None], set[Hashable]] = defaultdict(set)
+    ends = {call.input_end for call in incomplete}
+    for call in calls if ends else ():
+        messages, first = call.read.messages, call.read.first_index
+        for end in ends:
+            if 0 < end - first < len(messages) and messages[end - first]["role"] == "assistant":
+                shown[end, message_text(messages[end - first - 1])].add(_answer(messages, end - first))
+    return {call for call in incomplete if len(shown[call.input_end, _last_text(call)]) > 1}
+
+
+def _answer(messages: Sequence[Message], start: int) -> Hashable:
+    """What tells the turn at ``start`` from others: its tool calls, else its text."""
+    turn = takewhile(lambda message: message["role"] == "assistant", messages[start:])
+    said = [(tuple(tool_call_ids(message)), message_text(message)) for message in turn]
+    ids = frozenset(call_id for calls, _ in said for call_id in calls)
+    return ids or tuple(text for _, text in said)
+
+
+def _last_text(call: Call) -> str | None:
+    return message_text(call.read.messages[-1])
 
 
 def is_continuation(earlier: Call, call: Call, place: int) -> bool:

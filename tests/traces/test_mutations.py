@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 
 import orjson
 import pytest
@@ -29,6 +30,8 @@ NAMES = sorted(
     for file in DATA.glob("*.otlp.jsonl")
     if not file.name.endswith(".logs.otlp.jsonl") and not file.name.startswith("long_")
 )
+PLACED = [name for name in NAMES if name != "agentlightning03_otel__openinference"]
+"""Captures whose rewards, if any, do not belong to calls by time alone."""
 MINTED = re.compile(r"\b(chatcmpl-|resp_|call_|fc_|msg_)([0-9a-f]{8,})")
 IDS = re.compile(r'("(?:traceId|spanId|parentSpanId)": ?")([0-9a-f]+)(")')
 TIMES = re.compile(r'(UnixNano": ?")(\d{19})(")')
@@ -218,6 +221,22 @@ def test_another_run_of_the_same_story_at_the_same_time_stays_apart(name, shift_
 
 
 @quick
+@given(name=captures, shift_ms=st.integers(0, 500), seed=st.integers(0, 2**32))
+def test_lost_spans_never_join_two_runs_of_the_same_story(name, shift_ms, seed):
+    chance = Random(seed)
+    runs = [
+        spans_of([retold(line, run, shift_ns=shift) for line in lines_of(name)])
+        for run, shift in (("one", 0), ("two", shift_ms * 10**6 + 1))
+    ]
+    owner = {span.span_id: run for run, spans in enumerate(runs) for span in spans}
+    kept = [span for spans in runs for span in spans if chance.random() > 0.1]
+    for trajectory in build_trajectories(kept).trajectories:
+        steps = trajectory.steps
+        guessed = [step for step in steps if "action_from_next_call" in step.flags]
+        assert len({owner[step.span_id] for step in steps}) == 1 or guessed
+
+
+@quick
 @given(left=captures, right=captures, chance=seeds)
 def test_runs_of_two_frameworks_at_the_same_time_stay_apart(left, right, chance):
     begins = [
@@ -231,7 +250,7 @@ def test_runs_of_two_frameworks_at_the_same_time_stay_apart(left, right, chance)
 
 
 @quick
-@given(names=st.lists(captures, min_size=1, max_size=4), chance=seeds)
+@given(names=st.lists(st.sampled_from(PLACED), min_size=1, max_size=4), chance=seeds)
 def test_rollout_by_rollout_gives_the_same_as_all_at_once(names, chance):
     lines = [
         retold(line, f"run{run}", shift_ns=run * chance.randint(0, 10**9))
