@@ -1,9 +1,10 @@
 """Rows a second of the verl daemon beside the stock one, and the cost of credit.
 
 Both turn the same finished rollouts of the real store into a batch; the stock daemon uses Agent
-Lightning's own adapter. Usage, in the environment of ``make test-verl``:
+Lightning's own adapter. ``make bench-verl`` runs it; other sizes, in the environment of
+``make test-verl``:
 
-``python benchmarks/verl_daemon.py --tasks 16 --rollouts 8 --steps 20``
+``python -m benchmarks.verl_daemon --tasks 16 --rollouts 8 --steps 20``
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from agentlightning.types import LLM, Span
 from agentlightning.verl.daemon import AgentModeDaemon
 
 from milegpo_plugin import CreditConfig
+from milegpo_plugin.agl.settings import BackendSettings
 from milegpo_plugin.agl.verl.daemon import MileGPODaemon
-from milegpo_plugin.agl.verl.settings import BackendSettings
 
 PROMPT, RESPONSE = 1024, 256
 

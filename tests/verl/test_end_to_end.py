@@ -72,6 +72,8 @@ def test_an_unmodified_agent_is_trained_through_proxy_tracer_and_ray(run):
         assert metrics["milegpo/coverage"] > 0.5
         assert metrics["test/moved"] > 0
         assert 0 < metrics["milegpo/credit_share"] < 0.5
+        seconds, share = metrics["milegpo/credit_seconds"], metrics["milegpo/credit_share"]
+        print(f"credit took {seconds:.4f} s, {share:.2%} of a step of {metrics['timing_s/step']:.1f} s")
     assert run.metrics[-1]["val/milegpo/success_rate"] in (0.0, 0.5, 1.0)
 
 
