@@ -32,6 +32,8 @@ NAMES = sorted(
 )
 PLACED = [name for name in NAMES if name != "agentlightning03_otel__openinference"]
 """Captures whose rewards, if any, do not belong to calls by time alone."""
+TOLD_APART = [name for name in NAMES if name != "autogen__team_plus_client"]
+"""Captures whose calls tell which run they are of; those of a team are tied by runtime spans alone."""
 MINTED = re.compile(r"\b(chatcmpl-|resp_|call_|fc_|msg_)([0-9a-f]{8,})")
 IDS = re.compile(r'("(?:traceId|spanId|parentSpanId)": ?")([0-9a-f]+)(")')
 TIMES = re.compile(r'(UnixNano": ?")(\d{19})(")')
@@ -221,7 +223,7 @@ def test_another_run_of_the_same_story_at_the_same_time_stays_apart(name, shift_
 
 
 @quick
-@given(name=captures, shift_ms=st.integers(0, 500), seed=st.integers(0, 2**32))
+@given(name=st.sampled_from(TOLD_APART), shift_ms=st.integers(0, 500), seed=st.integers(0, 2**32))
 def test_lost_spans_never_join_two_runs_of_the_same_story(name, shift_ms, seed):
     chance = Random(seed)
     runs = [
