@@ -10,7 +10,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from milegpo_plugin.agl.rollouts import Collected, Task
@@ -20,6 +20,7 @@ from milegpo_plugin.local import checkpoints
 from milegpo_plugin.local.learner import Learner
 from milegpo_plugin.local.model import Policy
 from milegpo_plugin.local.run_directory import RunDirectory
+from milegpo_plugin.local.token_ids import fill_token_ids
 from milegpo_plugin.local.train_config import TrainConfig
 from milegpo_plugin.rows import RowBatch, build_rows
 from milegpo_plugin.types import Skipped, Trajectory
@@ -104,6 +105,8 @@ class TrainingLoop:
             on_progress=lambda done: self.observer.on_rollouts("rollouts", done, total),
         )
         self.observer.on_rollouts("update", total, total)
+        filled = fill_token_ids(collected.trajectories, self.policy.records)
+        collected = replace(collected, trajectories=filled)
         credit, credit_seconds = timed(lambda: _credit(collected, self.config))
         self.directory.write_rollouts(self.iteration + 1, collected.trajectories, credit)
         rows = self._rows(collected.trajectories, credit)

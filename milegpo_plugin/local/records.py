@@ -53,6 +53,7 @@ class SamplingRecords:
         self._records: OrderedDict[bytes, SamplingRecord] = OrderedDict()
         self._masks: dict[bytes, Mask] = {}
         self._asked: Counter[bytes] = Counter()
+        self._calls: dict[str, tuple[list[int], list[int]]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -76,6 +77,16 @@ class SamplingRecords:
         with self._lock:
             return self._records.get(_key(prompt, response))
 
+    def name_call(self, call_id: str, prompt: list[int], response: list[int]) -> None:
+        """Remember which completion a tool call came from; its id is unique."""
+        with self._lock:
+            self._calls[call_id] = (prompt, response)
+
+    def find_call(self, call_id: str) -> tuple[list[int], list[int]] | None:
+        """Prompt and response of the completion that made a tool call, since the last clear."""
+        with self._lock:
+            return self._calls.get(call_id)
+
     def ask(self, prompt: Sequence[int]) -> int:
         """How often this prompt was asked before, since the last clear."""
         with self._lock:
@@ -89,6 +100,7 @@ class SamplingRecords:
             self._records.clear()
             self._masks.clear()
             self._asked.clear()
+            self._calls.clear()
             self.evicted = 0
 
     def _shared(self, mask: Mask) -> Mask:

@@ -34,9 +34,12 @@ def completion_body(job: Job, completion: Completion, policy: Policy, model: str
 
 
 def read_reply(job: Job, completion: Completion, policy: Policy) -> Reply:
-    """The response as text and tool calls."""
+    """The response as text and tool calls, whose ids lead back to the completion."""
     text = _text(job, completion.tokens, policy)
-    return parse_reply(text) if job.calls_tools else Reply(text, [])
+    reply = parse_reply(text) if job.calls_tools else Reply(text, [])
+    for call in reply.tool_calls:
+        policy.records.name_call(call["id"], job.generation.prompt, completion.tokens)
+    return reply
 
 
 def usage(job: Job, completion: Completion) -> dict[str, int]:
