@@ -17,7 +17,7 @@ from openai import OpenAI
 from textworld_express import TextWorldExpressEnv
 
 SYSTEM = "You are in a house. Find the coin and take it. Act only by calling tools."
-MAX_TURNS = 10
+MAX_TURNS = 8
 REMEMBERED_TURNS = 2
 
 
@@ -49,12 +49,13 @@ def tool(name: str, description: str, **choices: list[str]) -> dict:
 
 
 def available_tools(valid_actions: list[str]) -> list[dict]:
-    """The tools that make sense in this room: its exits, what lies in it, and two that only tell."""
+    """The tools that make sense in this room: its exits, what lies in it, and three that only tell."""
     exits = sorted(a.removeprefix("move ") for a in valid_actions if a.startswith("move "))
     items = sorted(a.removeprefix("take ") for a in valid_actions if a.startswith("take "))
     tools = [
         tool("look", "Look around the room."),
         tool("inventory", "See what you carry."),
+        tool("exits", "See which ways lead out."),
         tool("move", "Walk through an exit.", direction=exits),
     ]
     if items:
@@ -75,19 +76,19 @@ def shorten(turns: list[list[dict]]) -> list[dict]:
 
 def act(env: TextWorldExpressEnv, name: str, arguments: dict) -> tuple[str, bool, dict]:
     """Do what a tool says; returns what the player sees, whether the game is over, and its state."""
-    command = {"look": "look around", "inventory": "inventory"}.get(
-        name, f"{name} {' '.join(arguments.values())}"
-    )
-    text, _, done, infos = env.step(command)
+    told = {"look": "look around", "exits": "look around", "inventory": "inventory"}
+    text, _, done, infos = env.step(told.get(name) or f"{name} {' '.join(arguments.values())}")
     if name == "inventory":
         text = f"{text.strip()} {infos['look']}"
+    elif name == "exits":
+        text = f"{text.split('. ')[0]}. {text.strip().splitlines()[-1]}"
     return text, done, infos
 
 
 def play(task: dict) -> dict:
     """Play one game, ``{"seed": int, "rooms": int, "fold": str}``; say whether the coin was found."""
     client = OpenAI()
-    env = load_game(task.get("rooms", 5))
+    env = load_game(task.get("rooms", 4))
     room, infos = env.reset(seed=task["seed"], gameFold=task.get("fold", "train"))
     start = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": room.strip()}]
     turns: list[list[dict]] = []

@@ -156,7 +156,7 @@ def train_quickstart(
         resume=resume,
     )
     console.print(
-        "An agent that knows nothing of this package walks through houses of 5 rooms and looks for a coin.\n"
+        "An agent that knows nothing of this package walks through houses of 4 rooms and looks for a coin.\n"
         f"Its small model starts at random and learns from its spans; validation is on "
         f"{len(job.validation)} houses that it never trains on.\n"
     )

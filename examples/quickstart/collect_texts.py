@@ -28,12 +28,12 @@ def walk(env, seed: int, rng: random.Random) -> list[str]:
 def main() -> None:
     """Print the sentences in alphabetical order."""
     agent = runpy.run_path(str(AGENT))
-    env = agent["load_game"](5)
+    env = agent["load_game"](4)
     rng = random.Random(0)
     texts = [text for seed in range(1, HOUSES + 1) for text in walk(env, seed, rng)]
     sentences = {part.strip() for text in texts for line in text.splitlines() for part in line.split(". ")}
     print(agent["SYSTEM"])
-    print("look inventory move direction north east south west take item coin")
+    print("look inventory exits move direction north east south west take item coin")
     print("\n".join(sorted(sentence.rstrip(".") + "." for sentence in sentences if sentence)))
 
 

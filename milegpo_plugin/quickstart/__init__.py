@@ -29,4 +29,4 @@ def held_out_tasks() -> list[dict[str, Any]]:
 
 
 def _house(fold: str, seed: int) -> dict[str, Any]:
-    return {"task_id": f"{fold}-{seed}", "seed": seed, "fold": fold, "rooms": 5}
+    return {"task_id": f"{fold}-{seed}", "seed": seed, "fold": fold, "rooms": 4}
