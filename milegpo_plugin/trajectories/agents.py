@@ -66,8 +66,14 @@ class _Chains:
         return trace_id not in self._with_scopes and id(self.from_scope(scope)[-1]) not in self.linked
 
     def _chain(self, key: SpanKey) -> Chain:
+        """From the scope at ``key`` outwards; a cycle in broken data ends the chain."""
         if key not in self._cache:
-            self._cache[key] = (self._scopes[key], *self.of(self._scopes[key].span))
+            path: dict[SpanKey, None] = {}
+            outer: SpanKey | None = key
+            while outer is not None and outer not in path:
+                path[outer] = None
+                outer = self._nearest.get(outer)
+            self._cache[key] = tuple(self._scopes[scope] for scope in path)
         return self._cache[key]
 
 

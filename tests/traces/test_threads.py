@@ -401,3 +401,13 @@ def test_filters_by_agent_and_model(make_call):
     result = build_trajectories(spans, ReconstructOptions(agents=["nobody"]))
     assert result.trajectories == []
     assert "passes the filter" in result.skipped[0].reason
+
+
+def test_agents_that_are_each_others_parents_in_broken_data_do_not_end_the_reading(make_span, make_call):
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "player"}
+    outer = make_span("invoke_agent player", agent, at=0, until=9)
+    inner = make_span("invoke_agent player", agent, at=1, until=8, parent=outer)
+    call = make_call([("user", "Open the door.")], "Done.", parent=inner, at=2)
+    circle = [replace(outer, parent_id=inner.span_id), inner, call]
+    (trajectory,) = build_trajectories(circle).trajectories
+    assert [(step.agent, step.action.text) for step in trajectory.steps] == [("player", "Done.")]
