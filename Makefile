@@ -8,7 +8,7 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test check all format format-check lint types imports clean
-.PHONY: test-slow test-agents test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart
+.PHONY: test-slow test-agents test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart bench-learning
 
 # $(call require_python,PROGRAM,VERSION,VARIABLE): one line when PROGRAM is no Python of VERSION or newer.
 define require_python
@@ -54,7 +54,7 @@ types: $(READY) ## Type-check with mypy, strict
 imports: $(READY) ## Check that data flows one way through the rooms
 	$(BIN)/lint-imports
 
-test-slow: $(READY) ## Run the minutes-long tests
+test-slow: $(READY) ## Run the minutes-long tests (some need node and npm)
 	$(RUN)/python -m pytest -m "slow and not browser" \
 		--ignore=tests/verl --ignore=tests/agl1 --ignore=tests/agents --ignore=tests/environments/engines
 
@@ -109,6 +109,9 @@ bench-verl: .venv-verl/.ready ## Time the verl daemon, credit included, against 
 
 bench-traces: $(READY) ## Time trace intake against the platform's own adapter
 	$(RUN)/python -m benchmarks.traces_speed
+
+bench-learning: $(READY) ## Compare estimators by learning curves (hours; goes on where it was stopped)
+	$(RUN)/python -m benchmarks.learning
 
 bench-quickstart: $(READY) ## Train the quickstart with five seeds (about 20 minutes)
 	$(RUN)/python -m benchmarks.quickstart_seeds
