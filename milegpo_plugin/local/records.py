@@ -53,7 +53,7 @@ class SamplingRecords:
         self._records: OrderedDict[bytes, SamplingRecord] = OrderedDict()
         self._masks: dict[bytes, Mask] = {}
         self._asked: Counter[bytes] = Counter()
-        self._calls: dict[str, tuple[list[int], list[int]]] = {}
+        self._calls: OrderedDict[str, tuple[list[int], list[int]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -78,9 +78,11 @@ class SamplingRecords:
             return self._records.get(_key(prompt, response))
 
     def name_call(self, call_id: str, prompt: list[int], response: list[int]) -> None:
-        """Remember which completion a tool call came from; its id is unique."""
+        """Remember which completion a tool call came from; its id is unique. The oldest make room."""
         with self._lock:
             self._calls[call_id] = (prompt, response)
+            while len(self._calls) > self.capacity:
+                self._calls.popitem(last=False)
 
     def find_call(self, call_id: str) -> tuple[list[int], list[int]] | None:
         """Prompt and response of the completion that made a tool call, since the last clear."""

@@ -44,3 +44,11 @@ def test_clearing_forgets_the_calls() -> None:
     records = kept()
     records.clear()
     assert records.find_call("call_a") is None
+
+
+def test_the_oldest_calls_make_room() -> None:
+    records = SamplingRecords(capacity=2)
+    for number in range(3):
+        records.name_call(f"call_{number}", [number], [number])
+    assert records.find_call("call_0") is None
+    assert records.find_call("call_2") == ([2], [2])
