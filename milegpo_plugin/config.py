@@ -58,6 +58,15 @@ def _symbol(default: Any, symbol: str, name: str, description: str, **rules: Any
     )
 
 
+def _regular_expression(pattern: str | None) -> str | None:
+    """The pattern, once it is known to compile."""
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise ValueError(f"not a regular expression ({error})") from error
+    return pattern
+
+
 class StateConfig(BaseModel):
     """How a step's observation becomes the canonical key of its state (method.md §7).
 
@@ -93,11 +102,7 @@ class StateConfig(BaseModel):
     @field_validator("pattern", "action_pattern")
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
-        try:
-            re.compile(pattern or "")
-        except re.error as error:
-            raise ValueError(f"not a regular expression ({error})") from error
-        return pattern
+        return _regular_expression(pattern)
 
     @model_validator(mode="after")
     def _function_stands_alone(self) -> StateConfig:
@@ -212,6 +217,17 @@ class CreditConfig(BaseModel):
         description="what is not trained: groups whose rollouts score alike (outcome, as DAPO does), "
         "or only those of them that step credit does not tell apart either (credit)",
     )
+    invalid_action_penalty: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="taken off the advantage of a step with an invalid action"
+    )
+    invalid_action_pattern: str | None = Field(
+        None, description="regular expression; an action is invalid if the observation that follows matches"
+    )
+
+    @field_validator("invalid_action_pattern")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        return _regular_expression(pattern)
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> CreditConfig:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from milegpo_plugin.config import CreditConfig, StateConfig
 from milegpo_plugin.errors import CreditError
+from milegpo_plugin.invalid_actions import invalid_actions
 from milegpo_plugin.outcomes import Rewards, is_failed, is_success, not_finite, settle_rewards
 from milegpo_plugin.states import StateKeys, action_key, compile_action_pattern
 from milegpo_plugin.types import Skipped, Trajectory
@@ -67,6 +68,7 @@ class Batch:
     target_S: Ints  # (S,) node that it led to
     choice_S: Ints | None  # (S,) equal for the same action in the same state; None where no one asks
     reward_S: Floats  # (S,) its own reward; the outcome belongs to the last step
+    invalid_S: Bools  # (S,) its action was invalid, as far as the trace tells
     state_N: tuple[str, ...]  # (N,) canonical key
     group_N: Ints  # (N,) sorted
     goal_N: Bools  # (N,)
@@ -247,6 +249,7 @@ def _assemble(
         target_S=target,
         choice_S=_number_choices(trajectories, members, source, target, config.states) if plans else None,
         reward_S=_reward_of_steps(rewards, length_K),
+        invalid_S=invalid_actions([trajectories[index] for index in members], config),
         state_N=tuple(nodes.names),
         group_N=np.array(nodes.groups, dtype=np.int64),
         goal_N=_mark(nodes.goals, len(nodes.names)),

@@ -94,6 +94,7 @@ def to_batch(rollouts: Rollouts, mdps: MDPs, history: int = 1) -> Batch:
         target_S=node_X[len(source_X) :],
         choice_S=node_X[: len(source_X)] * mdps.legal_MSA.shape[2] + rollouts.action_X,
         reward_S=reward_X,
+        invalid_S=np.zeros(len(source_X), dtype=np.bool_),
         state_N=(),
         group_N=group_N,
         goal_N=code_N == mdps.goal,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from milegpo_plugin.config import CreditConfig
+from milegpo_plugin.credit.advantages import penalize_invalid_actions
 from milegpo_plugin.credit.calibration import calibrate_scores
 from milegpo_plugin.credit.diagnostics import Diagnostics, diagnose
 from milegpo_plugin.credit.estimators import estimate_advantages
@@ -52,7 +53,7 @@ def credit_of_batch(batch: Batch, config: CreditConfig) -> Credit:
     shaping = shape_returns(graph, candidates, calibration, intervals, config)
     if config.estimator == "plangpo":
         shaping = plan_returns(batch, shaping, config)
-    advantages = estimate_advantages(batch, shaping, config)
+    advantages = penalize_invalid_actions(estimate_advantages(batch, shaping, config), batch, config)
     trained_K = trained_rollouts(batch, advantages, config)
     return collect_credit(
         config, batch, graph, intervals, candidates, calibration, shaping, advantages, trained_K

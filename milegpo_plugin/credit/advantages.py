@@ -5,7 +5,7 @@ Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -93,3 +93,13 @@ def episode_advantages(batch: Batch, config: CreditConfig) -> Floats:
         rows = Segments.of_ascending(batch.group_K[batch.rollout_S])
         return normalize(batch.score_K[batch.rollout_S], rows, config.norm)
     return normalize(batch.score_K, Segments.of_ascending(batch.group_K), config.norm)[batch.rollout_S]
+
+
+def penalize_invalid_actions(advantages: Advantages, batch: Batch, config: CreditConfig) -> Advantages:
+    """A_t minus the penalty where the action was invalid; the parts of A_t stay as they are.
+
+    verl-agent takes it off the reward, before advantages are normalised; here its size does not depend on
+    how the other steps fared.
+    """
+    penalty_S = config.invalid_action_penalty * batch.invalid_S
+    return replace(advantages, advantage_S=advantages.advantage_S - penalty_S)

@@ -40,8 +40,9 @@ def measure(credit: Credit) -> dict[str, float]:
     """Counts and shares of a batch; a share of nothing is left out.
 
     ``groups_without_signal`` end all alike; ``groups_rescued`` are those of them that got step
-    credit all the same. ``coverage`` is a share of steps, ``states_shared`` of states. ``tie_correction`` is the share of ``tied_pairs`` that the shaped advantage
-    ranks as their outcomes do.
+    credit all the same. ``coverage`` and ``invalid_actions`` are shares of steps, ``states_shared`` of
+    states. ``tie_correction`` is the share of ``tied_pairs`` that the shaped advantage ranks as their
+    outcomes do.
     """
     batch, graph = credit.batch, credit.graph
     silent_G = ~groups_with_outcome_signal(batch)
@@ -65,6 +66,7 @@ def measure(credit: Credit) -> dict[str, float]:
         "step_credit": float(step_credit_S.mean()),
         "milestones": float(np.count_nonzero(credit.milestone_weight_N)),
         "traps": float(np.count_nonzero(credit.trap_N)),
+        "invalid_actions": float(batch.invalid_S.mean()),
     }
     reasons = Counter(item.reason for item in credit.skipped)
     figures |= {f"skipped/{reason}": float(number) for reason, number in sorted(reasons.items())}
