@@ -8,7 +8,7 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test check all format format-check lint types imports clean
-.PHONY: test-slow test-agents test-browser test-verl test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart bench-learning
+.PHONY: test-slow test-agents test-browser test-verl test-gpu-install test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart bench-learning
 
 # $(call require_python,PROGRAM,VERSION,VARIABLE): one line when PROGRAM is no Python of VERSION or newer.
 define require_python
@@ -32,7 +32,7 @@ quickstart: $(READY) ## Train an unmodified agent on this machine and open its r
 
 test: $(READY) ## Run the tests
 	$(RUN)/python -m pytest -m "not slow and not browser" -n 2 --dist loadgroup \
-		--ignore=tests/verl --ignore=tests/agl1 --ignore=tests/environments/engines
+		--ignore=tests/verl --ignore=tests/vllm --ignore=tests/agl1 --ignore=tests/environments/engines
 
 check: format-check lint types imports ## What CI checks besides the tests
 
@@ -56,7 +56,7 @@ imports: $(READY) ## Check that data flows one way through the rooms
 
 test-slow: $(READY) ## Run the minutes-long tests (some need node and npm)
 	$(RUN)/python -m pytest -m "slow and not browser" \
-		--ignore=tests/verl --ignore=tests/agl1 --ignore=tests/agents --ignore=tests/environments/engines
+		--ignore=tests/verl --ignore=tests/vllm --ignore=tests/agl1 --ignore=tests/agents --ignore=tests/environments/engines
 
 $(VENV)/.ready-agents: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints-agl03.txt -e '.[agents,environments]'
@@ -79,6 +79,16 @@ test-browser: $(READY) ## Open the report in headless Chromium (installs it with
 
 test-verl: .venv-verl/.ready ## Run the tests of Agent Lightning 0.3 with verl, on CPU
 	LITELLM_LOCAL_MODEL_COST_MAP=True .venv-verl/bin/python -m pytest tests/verl
+
+.venv-gpu/.ready: pyproject.toml constraints-gpu.txt
+	$(call require_python,$(PYTHON),3.11,PYTHON)
+	$(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/python -m pip install --quiet --upgrade pip
+	.venv-gpu/bin/python -m pip install --quiet -c constraints-gpu.txt -e '.[gpu]' hypothesis pytest pytest-timeout
+	@touch $@
+
+test-gpu-install: .venv-gpu/.ready ## Install the extra gpu (11 GB) and run the tests of the verl backend with it; needs no GPU
+	LITELLM_LOCAL_MODEL_COST_MAP=True .venv-gpu/bin/python -m pytest tests/verl tests/vllm
 
 .venv-agl1/.ready: pyproject.toml constraints-agl1.txt
 	$(call require_python,$(PYTHON312),3.12,PYTHON312)
@@ -117,4 +127,4 @@ bench-quickstart: $(READY) ## Train the quickstart with five seeds (about 20 min
 	$(RUN)/python -m benchmarks.quickstart_seeds
 
 clean: ## Remove the venv and everything that was built
-	rm -rf $(VENV) .venv-verl .venv-agl1 .venv-agl1-verl build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-verl .venv-gpu .venv-agl1 .venv-agl1-verl build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
