@@ -37,7 +37,8 @@ def link_calls(calls: Sequence[Call], *, one_rollout: bool) -> None:
         if link is not None:
             call.predecessor, call.missing_turns = threads.tail_of(link, call), link.unknown_turns
         elif one_rollout:
-            call.predecessor = last_of_agent.get(call.agent)
+            last = last_of_agent.get(call.agent)
+            call.predecessor = None if last is None or threads.descends(last, call) else last
         elif any(message["role"] == "assistant" for message in call.read.messages):
             call.flags.add("mid_conversation")
         threads.append(call)
@@ -73,6 +74,7 @@ class _Threads:
         self._root: dict[Call, Call] = {}
         self._tail: dict[Call, Call] = {}
         self._contested = contested_calls(calls)
+        self._looks_ahead = False
         for call in calls:
             if call.read.response_id is not None:
                 self._by_response.setdefault(call.read.response_id, call)
@@ -83,7 +85,7 @@ class _Threads:
     def find(self, call: Call) -> _Link | None:
         """The call whose answer ``call``'s history shows last."""
         named = self._by_response.get(call.read.previous_response_id or "") or self._dropped_turn(call)
-        if named is not None:
+        if named is not None and not self.descends(named, call):
             return _Link(named, 0)
         unknown = 0
         messages = call.read.messages
@@ -103,6 +105,7 @@ class _Threads:
     def append(self, call: Call) -> None:
         """Put ``call`` at the end of its predecessor's thread, or begin one."""
         predecessor = call.predecessor
+        self._looks_ahead |= predecessor is not None and predecessor not in self._root
         self._root[call] = call if predecessor is None else self._root.get(predecessor, predecessor)
         self._tail[self._root[call]] = call
         if predecessor is not None:
@@ -124,7 +127,18 @@ class _Threads:
         )
         if not link.unknown_turns and not cut:
             return link.call
-        return self._tail.get(self._root.get(link.call, link.call), link.call)
+        tail = self._tail.get(self._root.get(link.call, link.call), link.call)
+        return link.call if self.descends(tail, call) else tail
+
+    def descends(self, call: Call, ancestor: Call) -> bool:
+        """Whether ``call`` is ``ancestor``, which is being linked, or goes on with it.
+
+        None goes on with it yet, unless a call was linked to a later one: clocks are coarse and differ.
+        """
+        node: Call | None = call if self._looks_ahead else None
+        while node is not None and node is not ancestor:
+            node = node.predecessor
+        return call is ancestor or node is ancestor
 
     def _dropped_turn(self, call: Call) -> Call | None:
         """The latest call of the trace whose request ends among the last messages of ``call``.
@@ -145,7 +159,7 @@ class _Threads:
         owner = (
             self._by_tool_call.get(message.get("tool_call_id") or "") if message["role"] == "tool" else None
         )
-        return None if owner is None or _descends(owner, call) else owner
+        return None if owner is None or self.descends(owner, call) else owner
 
     def _owner_of_turn(self, call: Call, messages: Sequence[Message], start: int, end: int) -> Call | None:
         """The call that wrote the last of these assistant messages, or all of them together."""
@@ -166,7 +180,7 @@ class _Threads:
         """The call that asked with this id; some servers count from 0 in every reply."""
         owner = self._by_tool_call.get(call_id)
         if owner is not None:
-            return None if _descends(owner, call) else owner
+            return None if self.descends(owner, call) else owner
         return self._latest((call_id, call.read.first_index + place, "repeated id"), call, place)
 
     def _owner_of_text(
@@ -196,6 +210,7 @@ class _Threads:
             and other not in self._contested
             and not _calls_others(other.read.reply, turn_ids)
             and is_continuation(other, call, place)
+            and not self.descends(other, call)
         ]
         rivals = [other for other in fitting if self._turns.is_open(other)]
         near = [other for other in rivals if share_a_trace(other, call)] or rivals
@@ -216,11 +231,3 @@ def _start_of_turn(messages: Sequence[Message], end: int) -> int:
     while start and messages[start - 1]["role"] == "assistant":
         start -= 1
     return start
-
-
-def _descends(call: Call, ancestor: Call) -> bool:
-    """Whether ``call`` is ``ancestor`` or goes on with it; of calls that began earlier none does."""
-    node: Call | None = call if call_order(call) >= call_order(ancestor) else None
-    while node is not None and node is not ancestor:
-        node = node.predecessor
-    return node is ancestor

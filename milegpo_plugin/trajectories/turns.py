@@ -22,12 +22,12 @@ class TurnIndex:
     def __init__(self) -> None:
         self._open: defaultdict[Hashable, dict[Call, None]] = defaultdict(dict)
         self._followed: defaultdict[Hashable, list[Call]] = defaultdict(list)
-        self._keys: defaultdict[Call, list[Hashable]] = defaultdict(list)
+        self._keys: defaultdict[Call, dict[Hashable, None]] = defaultdict(dict)
 
     def add(self, key: Hashable, call: Call) -> None:
         """Note a call that nobody follows yet."""
         self._open[key][call] = None
-        self._keys[call].append(key)
+        self._keys[call][key] = None
 
     def follow(self, call: Call) -> None:
         """Note that some call goes on with ``call``."""

@@ -300,3 +300,16 @@ def test_log_records_without_their_spans_are_reported(tmp_path):
     assert read_spans([file], on_problem=problems.append) == []
     assert all(problem.reason.endswith("name a span that is not in the traces") for problem in problems)
     assert {problem.kind for problem in problems} == {"log"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("rollout_id", [None, "rollout"])
+def test_clocks_of_whole_seconds_lose_no_call(name, rollout_id):
+    def coarse(span):
+        start_ns, end_ns = (time // 10**9 * 10**9 for time in (span.start_ns, span.end_ns))
+        return replace(span, start_ns=start_ns, end_ns=end_ns, rollout_id=rollout_id)
+
+    result = build_trajectories([coarse(span) for span in capture(name)[0]])
+    retried = sum(skipped.kind == "call" for skipped in result.skipped)
+    calls = result.counts["model_calls"] - result.counts["duplicate_calls"]
+    assert sum(len(trajectory.steps) for trajectory in result.trajectories) == calls - retried

@@ -411,3 +411,19 @@ def test_agents_that_are_each_others_parents_in_broken_data_do_not_end_the_readi
     circle = [replace(outer, parent_id=inner.span_id), inner, call]
     (trajectory,) = build_trajectories(circle).trajectories
     assert [(step.agent, step.action.text) for step in trajectory.steps] == [("player", "Done.")]
+
+
+def test_two_calls_of_one_reply_may_have_one_id(make_call):
+    history = [("user", "go")]
+    calls = [("call_0", "look", {}), ("call_0", "move", {})]
+    first = make_call(history, calls=calls, at=0)
+    history = [
+        *history,
+        ("assistant", None, calls),
+        ("tool", "call_0", "a hall"),
+        ("tool", "call_0", "moved"),
+    ]
+    second = make_call(history, calls=calls, at=10)
+    third = make_call([*history, ("assistant", None, calls), ("tool", "call_0", "a hall")], "done", at=20)
+    (rollout,) = rebuild([first, second, third])
+    assert len(rollout.steps) == 3
