@@ -56,6 +56,7 @@ def train_agent(
     run_dir: Path,
     runners: int | None,
     resume: bool,
+    tensorboard: bool,
     dry_run: bool,
     console: Console,
 ) -> None:
@@ -80,21 +81,25 @@ def train_agent(
         resume=resume,
     )
     if backend == "verl":
+        if tensorboard:
+            raise ConfigError(
+                "with --backend verl, TensorBoard is a setting of verl: trainer.logger in --config"
+            )
         _train_with_verl(job, config, runners, console, dry_run=dry_run)
         return
-    settings = _local_settings(config, runners)
+    settings = _local_settings(config, runners, tensorboard)
     if dry_run:
         console.print(_plan(job, settings), markup=False, highlight=False, soft_wrap=True)
     else:
         run(job, settings, console, needs=LOCAL_MODULES)
 
 
-def _local_settings(config: Path | None, runners: int | None) -> TrainConfig:
+def _local_settings(config: Path | None, runners: int | None, tensorboard: bool) -> TrainConfig:
+    """The file's settings, with what the command line says on top."""
     settings = TrainConfig.from_file(config) if config is not None else TrainConfig()
-    if runners is None:
-        return settings
-    values = settings.model_dump(mode="json")
-    return TrainConfig.load({**values, "train": values["train"] | {"runners": runners}})
+    options = {"runners": runners, "tensorboard": tensorboard or None}
+    said = {name: value for name, value in options.items() if value is not None}
+    return settings.model_copy(update={"train": settings.train.model_copy(update=said)})
 
 
 def _plan(job: Job, settings: TrainConfig) -> str:

@@ -27,6 +27,9 @@ def train(
         int | None, typer.Option(min=1, help="Agent processes, one rollout each at a time.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write event files for TensorBoard.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, print the plan, start nothing.")
     ] = False,
@@ -46,6 +49,7 @@ def train(
         run_dir=run_dir,
         runners=runners,
         resume=resume,
+        tensorboard=tensorboard,
         dry_run=dry_run,
         console=make_console(plain),
     )

@@ -9,6 +9,7 @@ Usage::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from milegpo_plugin.local.loop import Observer, TrainingLoop
 from milegpo_plugin.local.model import build_policy, use_threads
 from milegpo_plugin.local.run_directory import RunDirectory
 from milegpo_plugin.local.server import PolicyServer
+from milegpo_plugin.local.tensorboard import event_files, require_tensorboard
 from milegpo_plugin.local.train_config import TrainConfig
 from milegpo_plugin.trajectories import ReconstructOptions
 
@@ -40,6 +42,7 @@ class LocalMileGPO(StoreAlgorithm):
 
     Raises:
         ConfigError: a setting is not allowed, or ``run_dir`` already holds a run.
+        MissingDependencyError: ``train.tensorboard`` is set and the package is not installed.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class LocalMileGPO(StoreAlgorithm):
         observer: Observer | None = None,
     ) -> None:
         self.config = _with_credit(_as_config(config), credit)
+        if self.config.train.tensorboard:
+            require_tensorboard()
         self.directory = RunDirectory(run_dir, resume=resume)
         self.sample_texts = list(sample_texts)
         self.reconstruct = reconstruct or ReconstructOptions()
@@ -70,7 +75,10 @@ class LocalMileGPO(StoreAlgorithm):
         if not train:
             raise ConfigError("there are no training tasks; pass at least one")
         loop = self._prepare([*train, *validation])
-        with PolicyServer(loop.policy, self.config.local.server) as server:
+        with (
+            PolicyServer(loop.policy, self.config.local.server) as server,
+            self._observing() as loop.observer,
+        ):
             loop.collect = await self._collector(server)
             await loop.run(train, validation)
 
@@ -97,6 +105,12 @@ class LocalMileGPO(StoreAlgorithm):
             best=extra.get("best"),
             elapsed=extra.get("elapsed", 0.0),
         )
+
+    def _observing(self) -> AbstractContextManager[Observer]:
+        if not self.config.train.tensorboard:
+            return nullcontext(self.observer)
+        folder, first_step = self.directory.tensorboard_folder, self.directory.next_iteration
+        return event_files(folder, self.observer, first_step=first_step)
 
     async def _collector(self, server: PolicyServer) -> Callable[..., Any]:
         settings = self.config.train

@@ -81,7 +81,7 @@ class TrainingLoop:
         Raises:
             TrainingError: no rollout of an iteration can be used, with the commonest reason.
         """
-        if self.iteration == 0:
+        if self.iteration == 0 and self.directory.next_iteration == 0:
             await self._finish({"iteration": 0}, validation, validate=True)
         while self.iteration < self.config.train.iterations:
             metrics = await self._iterate(self._draw(train))

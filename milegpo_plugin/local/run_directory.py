@@ -7,6 +7,7 @@ Layout::
     trajectories/0001.jsonl.gz      rollouts of iteration 1
     credit/0001.jsonl.gz            credit of every step of iteration 1
     checkpoints/last, best          model, tokenizer, optimizer, random state
+    tensorboard/                    event files, with ``train.tensorboard``
     platform.log                    the platform's own log
     report.html
 """
@@ -62,6 +63,11 @@ class RunDirectory:
         """The report page."""
         return self.path / "report.html"
 
+    @property
+    def tensorboard_folder(self) -> Path:
+        """Event files."""
+        return self.path / "tensorboard"
+
     def checkpoint(self, name: str) -> Path:
         """Folder of a named checkpoint: ``last`` or ``best``."""
         return self.path / "checkpoints" / name
@@ -78,6 +84,11 @@ class RunDirectory:
     def read_metrics(self) -> list[dict[str, Any]]:
         """Every line of ``metrics.jsonl``; empty when there is none."""
         return [record for _, record in read_records(self.metrics_file)] if self.metrics_file.exists() else []
+
+    @property
+    def next_iteration(self) -> int:
+        """The first iteration without a line in ``metrics.jsonl``."""
+        return max((record["iteration"] + 1 for record in self.read_metrics()), default=0)
 
     def keep_metrics_until(self, iteration: int) -> None:
         """Drop lines of iterations after ``iteration``: they are run again."""

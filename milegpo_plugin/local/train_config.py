@@ -26,7 +26,8 @@ class LoopSettings(BaseModel):
     validation_temperature: float = Field(0.0, ge=0, description="0 is greedy")
     runners: int = Field(2, ge=1, description="agent processes; each runs one rollout at a time")
     rollout_timeout: float = Field(120.0, gt=0, description="seconds")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="seed of weights, sampling and task order")
+    tensorboard: bool = Field(False, description="write event files for TensorBoard into the run directory")
 
 
 class TrainConfig(BaseModel):

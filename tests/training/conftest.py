@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 AGENT = """
 import json, os
@@ -77,10 +78,10 @@ class Workspace:
         command = self.command(*options)
         return subprocess.run(command, cwd=self.path, capture_output=True, text=True, timeout=280)
 
-    def interrupt_after(self, iteration: int) -> subprocess.CompletedProcess[str]:
+    def interrupt_after(self, iteration: int, *options: str) -> subprocess.CompletedProcess[str]:
         """Press Ctrl-C once the given iteration is complete."""
         process = subprocess.Popen(
-            self.command(),
+            self.command(*options),
             cwd=self.path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -97,6 +98,12 @@ class Workspace:
         path = self.path / "run" / "metrics.jsonl"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]
+
+    def curve(self, name: str) -> list[tuple[int, float]]:
+        """Step and value of a name, as TensorBoard reads them."""
+        events = EventAccumulator(str(self.path / "run" / "tensorboard"))
+        events.Reload()
+        return [(event.step, event.value) for event in events.Scalars(name)]
 
 
 @pytest.fixture

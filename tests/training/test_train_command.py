@@ -60,12 +60,14 @@ def test_ctrl_c_keeps_a_checkpoint_and_resume_goes_on(workspace):
     config.write_text(
         config.read_text(encoding="utf-8").replace("iterations: 2", "iterations: 6"), encoding="utf-8"
     )
-    stopped = workspace.interrupt_after(1)
+    stopped = workspace.interrupt_after(1, "--tensorboard")
     assert stopped.returncode == 130, stopped.stderr
     assert "--resume goes on" in stopped.stdout
-    resumed = workspace.train("--resume")
+    resumed = workspace.train("--resume", "--tensorboard")
     assert resumed.returncode == 0, resumed.stderr
     assert [m["iteration"] for m in workspace.metrics()] == list(range(7))
+    losses = [(m["iteration"], pytest.approx(m["learner/loss"])) for m in workspace.metrics()[1:]]
+    assert workspace.curve("learner/loss") == losses
 
 
 def test_one_task_that_raises_costs_only_its_rollouts(workspace):
@@ -118,6 +120,7 @@ def test_a_dry_run_prints_the_settings_and_starts_nothing(workspace):
     [
         (("--backend", "gpu"), "--backend must be local or verl, got 'gpu'"),
         (("--backend", "verl", "--resume"), "resuming is a setting of verl: trainer.resume_mode"),
+        (("--backend", "verl", "--tensorboard"), "TensorBoard is a setting of verl: trainer.logger"),
         (("--backend", "verl", "--texts", "tasks.jsonl"), "--texts makes the tokenizer of the tiny model"),
         (("--backend", "verl"), "MileGPO needs verl: pip install"),
     ],
