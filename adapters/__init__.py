@@ -82,4 +82,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
 
 def dialect_of(span: Span) -> Dialect | None:
     """The dialect that ``span`` belongs to, or None when nobody knows it."""
-    return next((dialect for dialect in DIALECTS if dialect.recognises(span)), None)
+    for dialect in DIALECTS:
+        if dialect.recognises(span):
+            return dialect
+    return None

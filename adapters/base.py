@@ -18,9 +18,9 @@ SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ModelCall:
-    """One model call in normal form. None means that the dialect does not tell.
+    """One model call in normal form; nobody changes one. None means that the dialect does not tell.
 
     ``messages`` is the request in OpenAI chat form, system prompt included. ``first_index`` is the
     place of ``messages[0]`` in the request: above 0 when the oldest messages were evicted from the

@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters.values import indexed
 from milegpo_plugin.types import JSON, Span, SpanEvent
+
+_PRIMARY_VALUE: Final = semconv.AGL_REWARD + "0.value"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +40,12 @@ def read_rewards(span: Span) -> list[RewardSignal]:
 
     Evaluations of different names on one span are the dimensions of one reward.
     """
-    events = (*span.events, *span.logs)
-    evaluations = [event for event in events if event.name == semconv.EVALUATION_EVENT]
-    signals = _evaluations(span, evaluations) if evaluations else []
-    if semconv.AGL_REWARD + "0.value" in span.attributes:
+    signals: list[RewardSignal] = []
+    if span.events or span.logs:
+        events = [*span.events, *span.logs]
+        evaluations = [event for event in events if event.name == semconv.EVALUATION_EVENT]
+        signals = _evaluations(span, evaluations) if evaluations else []
+    if _PRIMARY_VALUE in span.attributes:
         signals.append(_annotation(span))
     return signals
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from milegpo_plugin.types import JSON
 
+_INTEGERS: Final = {int}
 UNPARSED_ARGUMENTS: Final = "unparsed_arguments"
 """The one key of a tool call's arguments when their text is not an object."""
 
@@ -72,12 +73,12 @@ def as_text(value: JSON) -> str | None:
     return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
-def as_integers(value: JSON) -> list[int] | None:
-    """A list of integers (or its JSON or repr), or None; an empty list is unknown, so None."""
+def as_integers(value: JSON) -> Sequence[int] | None:
+    """A list of integers (or its JSON or repr), or None; an empty list is unknown, so None. Not a copy."""
     items = value if isinstance(value, list) else parse_repr(value)
     if not isinstance(items, list | tuple) or not items:
         return None
-    return list(items) if set(map(type, items)) == {int} else None
+    return items if set(map(type, items)) == _INTEGERS else None
 
 
 def as_count(value: JSON) -> int | None:
@@ -92,7 +93,11 @@ def as_name(value: JSON) -> str | None:
 
 def first_text(attributes: Mapping[str, JSON], *keys: str) -> str | None:
     """The first non-empty string under ``keys``."""
-    return next((value for key in keys if (value := as_name(attributes.get(key)))), None)
+    for key in keys:
+        value = attributes.get(key)
+        if value and isinstance(value, str):
+            return value
+    return None
 
 
 def indexed(attributes: Mapping[str, JSON], prefix: str) -> dict[int, dict[str, JSON]]:
@@ -113,7 +118,7 @@ def indexed(attributes: Mapping[str, JSON], prefix: str) -> dict[int, dict[str, 
 
 def logprob_values(content: JSON) -> list[float] | None:
     """The log-probabilities of OpenAI's ``logprobs.content`` (a list, or its JSON or repr)."""
-    items = parse_repr(content)
+    items = None if content is None else parse_repr(content)
     if not isinstance(items, list) or not items:
         return None
     values = [item.get("logprob") if isinstance(item, dict) else None for item in items]

@@ -35,11 +35,11 @@ class SpanLink:
     attributes: dict[str, JSON] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Span:
     """One finished OpenTelemetry span, whatever file or store it came from.
 
-    Ids are lowercase hex. Times are nanoseconds since the epoch. ``rollout_id``
+    Nobody changes one (a frozen dataclass takes several times as long to make). Ids are lowercase hex. Times are nanoseconds since the epoch. ``rollout_id``
     and ``attempt_id`` are set when a platform knows them.
     """
 

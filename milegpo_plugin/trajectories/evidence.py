@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters import (
@@ -24,10 +25,10 @@ from milegpo_plugin.trajectories.runs import merge_nested_runs
 from milegpo_plugin.types import Span
 
 _PENDING: Final = "pending_span"
+_START: Final = attrgetter("start_ns")
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """One span read as a model call, the name of the dialect that read it, and its flags."""
 
     call: ModelCall
@@ -65,6 +66,12 @@ def time_order(span: Span) -> tuple[int, int, str, str]:
     return span.start_ns, -span.end_ns, span.trace_id, span.span_id
 
 
+def in_time_order(spans: Collection[Span]) -> list[Span]:
+    """Spans by ``time_order``; where no two start together the start is the whole key."""
+    starts = {span.start_ns for span in spans}
+    return sorted(spans, key=_START if len(starts) == len(spans) else time_order)
+
+
 def _unique(spans: Iterable[Span]) -> tuple[list[Span], int]:
     """Every span once, in order of time; of two copies the one that says more."""
     best: dict[SpanKey, Span] = {}
@@ -74,7 +81,7 @@ def _unique(spans: Iterable[Span]) -> tuple[list[Span], int]:
         key = (span.trace_id, span.span_id)
         if key not in best or _fullness(span) > _fullness(best[key]):
             best[key] = span
-    return sorted(best.values(), key=time_order), count - len(best)
+    return in_time_order(best.values()), count - len(best)
 
 
 def _fullness(span: Span) -> tuple[int, int, int, bool, str]:
