@@ -79,7 +79,7 @@ def read_input(
         skipped.extend(rebuilt.skipped)
         counts = dict(rebuilt.counts) if rebuilt.counts.get("spans") else {}
     if not found:
-        raise TraceError(_nothing_usable(paths, skipped, counts.get("spans", 0)))
+        raise TraceError(nothing_found(paths, skipped, counts.get("spans", 0)))
     return Input(found, skipped, notes, counts)
 
 
@@ -91,14 +91,14 @@ def _rebuild(
     each: Callable[[Trajectory], Trajectory],
 ) -> Reconstruction:
     """All at once, or part after part when the files are large."""
-    if sum(_plain_size(path) for path in (*traces, *logs)) > LARGE_BYTES:
+    if sum(plain_size(path) for path in (*traces, *logs)) > LARGE_BYTES:
         items = iter_items(traces, logs, on_problem=on_problem)
         return rebuild_in_parts(items, options, on_problem=on_problem, each=each)
     whole = build_trajectories(read_spans(traces, logs, on_problem=on_problem), options)
     return replace(whole, trajectories=[*map(each, whole.trajectories)])
 
 
-def _plain_size(path: Path) -> int:
+def plain_size(path: Path) -> int:
     """About how many bytes the file holds; JSON of spans shrinks to a tenth."""
     size = require_file(path).stat().st_size
     return size * _GZIP_FACTOR if path.suffix == ".gz" else size
@@ -251,18 +251,25 @@ def _apply_rewards(
     """Rewards of the user's file win over what the trajectories carry."""
     if not rewards:
         return trajectories, []
-    changed = [
-        t.model_copy(update={"reward": rewards[t.rollout_id], "success": None})
-        if t.rollout_id in rewards
-        else t
-        for t in trajectories
-    ]
-    unused = set(rewards) - {t.rollout_id for t in trajectories}
-    notes = [f"{len(unused)} rewards name rollouts that are not in the trajectories"] if unused else []
-    return changed, notes if trajectories else []
+    unused = rewards.keys() - {t.rollout_id for t in trajectories}
+    return [apply_reward(t, rewards) for t in trajectories], unused_rewards(
+        len(unused)
+    ) if trajectories else []
 
 
-def _nothing_usable(paths: Sequence[Path], skipped: Sequence[Skipped], spans: int) -> str:
+def apply_reward(trajectory: Trajectory, rewards: Mapping[str, float]) -> Trajectory:
+    """The rollout with the reward that the user's file gives it, if it does; success is then unknown."""
+    reward = rewards.get(trajectory.rollout_id)
+    return trajectory if reward is None else trajectory.model_copy(update={"reward": reward, "success": None})
+
+
+def unused_rewards(count: int) -> list[str]:
+    """What to note when so many rewards name no rollout."""
+    return [f"{count} rewards name rollouts that are not in the trajectories"] if count else []
+
+
+def nothing_found(paths: Sequence[Path], skipped: Sequence[Skipped], spans: int) -> str:
+    """The line that refuses files without a single rollout."""
     names = ", ".join(str(path) for path in paths)
     if skipped:
         first = skipped[0]

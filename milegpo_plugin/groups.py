@@ -87,20 +87,36 @@ class Batch:
         return self.choice_S
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Input indices in canonical order, those in use, and why the others are not."""
+
+    order: list[int]
+    kept: list[int]
+    skipped: list[Skipped]
+
+
 def build_batch(
-    trajectories: Sequence[Trajectory], config: CreditConfig, state_keys: StateKeyFunction
+    trajectories: Sequence[Trajectory],
+    config: CreditConfig,
+    state_keys: StateKeyFunction,
+    *,
+    is_part: bool = False,
 ) -> Batch:
     """Group the rollouts by task, settle their rewards and number their states.
+
+    ``is_part`` says that the batch is larger: that no rollout here has an outcome is then no error.
 
     Raises:
         CreditError: no rollout has an outcome or none can be used, a reward is not finite, or
             two trajectories carry the same ids.
     """
-    _check_outcomes(trajectories)
-    identities = [_identity(trajectory) for trajectory in trajectories]
-    order = sorted(range(len(trajectories)), key=identities.__getitem__)
-    attempts = [[*same] for _, same in groupby(order, key=lambda index: identities[index][:2])]
-    kept, skipped = _select(trajectories, attempts, config)
+    if not is_part:
+        check_outcomes(len(trajectories), any(map(has_outcome, trajectories)))
+    selection = select_rollouts(trajectories, config)
+    order, kept, skipped = selection.order, selection.kept, selection.skipped
+    if not kept:
+        raise CreditError(nothing_usable(skipped))
     groups = [[*group] for _, group in groupby(kept, key=lambda index: trajectories[index].task_id)]
     rewards = [settle_rewards([trajectories[index] for index in group], config) for group in groups]
     keys = state_keys(trajectories, config.states)
@@ -111,17 +127,46 @@ def build_batch(
 # --- Which rollouts are in use ------------------------------------------------------------------
 
 
-def _check_outcomes(trajectories: Sequence[Trajectory]) -> None:
-    if not trajectories:
+def check_outcomes(rollouts: int, any_outcome: bool) -> None:
+    """Refuse a batch without rollouts or without outcomes.
+
+    Raises:
+        CreditError: there are none.
+    """
+    if not rollouts:
         raise CreditError("no rollouts: the input holds no trajectory")
-    if all(item.reward is None and item.success is None for item in trajectories):
+    if not any_outcome:
         raise CreditError(
-            f"no outcomes: none of the {len(trajectories)} rollouts has a reward or a success flag: "
+            f"no outcomes: none of the {rollouts} rollouts has a reward or a success flag: "
             'pass --rewards FILE.jsonl with lines {"rollout_id": …, "reward": …}, or emit a reward'
         )
+
+
+def has_outcome(trajectory: Trajectory) -> bool:
+    """Whether the trajectory says how the rollout ended."""
+    return trajectory.reward is not None or trajectory.success is not None
+
+
+def nothing_usable(skipped: Iterable[Skipped]) -> str:
+    """The line that refuses a batch whose rollouts were all left out."""
+    reasons = Counter(item.reason for item in skipped)
+    listed = ", ".join(f"{reason}: {number}" for reason, number in sorted(reasons.items()))
+    return f"no rollout can be used ({listed})"
+
+
+def select_rollouts(trajectories: Sequence[Trajectory], config: CreditConfig) -> Selection:
+    """One attempt of each rollout that can be used, and why the others cannot.
+
+    Raises:
+        CreditError: a reward is not finite, or two trajectories carry the same ids.
+    """
     for item in trajectories:
         if item.reward is not None and not isfinite(item.reward):
             raise CreditError(not_finite(item, "reward", item.reward))
+    identities = [_identity(trajectory) for trajectory in trajectories]
+    order = sorted(range(len(trajectories)), key=identities.__getitem__)
+    attempts = [[*same] for _, same in groupby(order, key=lambda index: identities[index][:2])]
+    return Selection(order, *_select(trajectories, attempts, config))
 
 
 def _identity(trajectory: Trajectory) -> tuple[str, str, list[tuple[int, str]]]:
@@ -148,10 +193,6 @@ def _select(
                 kept.append(index)
             else:
                 skipped.append(Skipped("rollout", trajectories[index].rollout_id, reason))
-    if not kept:
-        reasons = Counter(item.reason for item in skipped)
-        listed = ", ".join(f"{reason}: {number}" for reason, number in sorted(reasons.items()))
-        raise CreditError(f"no rollout can be used ({listed})")
     return kept, skipped
 
 
@@ -175,7 +216,7 @@ def _unusable(trajectory: Trajectory, config: CreditConfig) -> str | None:
     if not trajectory.steps:
         return "no steps"
     counted_as_zero = failed and config.on_failure == "zero"
-    if trajectory.reward is None and trajectory.success is None and not counted_as_zero:
+    if not has_outcome(trajectory) and not counted_as_zero:
         return "no reward"
     return None
 

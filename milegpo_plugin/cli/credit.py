@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,12 @@ from milegpo_plugin.cli.options import (
     TaskAttribute,
     Threshold,
 )
+from milegpo_plugin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from milegpo_plugin.config import CreditConfig
+    from milegpo_plugin.files import Input
+    from milegpo_plugin.trajectories import ReconstructOptions
 
 
 def credit(
@@ -33,19 +39,42 @@ def credit(
     task_attribute: TaskAttribute = None,
     rewards: Rewards = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write credit.jsonl here; - is stdout.")
+        Path | None,
+        typer.Option("-o", "--output", help="Write credit.jsonl here; - is stdout; with ray, a new folder."),
     ] = None,
     nodes: Annotated[Path | None, typer.Option("--nodes", help="Write nodes.jsonl here.")] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="process, or ray: many files in parallel; parts are written.")
+    ] = "process",
+    whole_traces: Annotated[
+        bool,
+        typer.Option(
+            "--whole-traces", help="ray: no rollout has spans in two files; read traces in parallel."
+        ),
+    ] = False,
     plain: Plain = False,
 ) -> None:
     """Assign an advantage to every step of every rollout."""
+    settings = options.credit_config(estimator, stage, preset, config, success_threshold)
+    if engine == "ray":
+        rebuild = options.reconstruct_options(task_attribute, rewards)
+        credit_with_ray(inputs, settings, rebuild, logs or [], output, nodes, whole_traces, plain)
+    elif engine == "process":
+        found = options.read_files(inputs, logs, task_attribute, rewards)
+        credit_here(found, settings, output, nodes, plain)
+    else:
+        raise ConfigError(f"--engine: must be process or ray, got {engine!r}")
+
+
+def credit_here(
+    found: Input, settings: CreditConfig, output: Path | None, nodes: Path | None, plain: bool
+) -> None:
+    """Credit what was read in this process."""
     from milegpo_plugin.credit import assign_credit
     from milegpo_plugin.files import write_records
     from milegpo_plugin.report import advice, tables
 
     console = options.make_console(plain)
-    settings = options.credit_config(estimator, stage, preset, config, success_threshold)
-    found = options.read_files(inputs, logs, task_attribute, rewards)
     result = assign_credit(found.trajectories, settings)
     metrics, records = result.metrics(), list(result.node_records())
     console.print(tables.metric_table(metrics))
@@ -57,6 +86,39 @@ def credit(
     for path, lines in ((output, result.step_records()), (nodes, records)):
         if path is not None:
             console.print(f"wrote {write_records(path, lines)} lines to {path}", markup=False)
+
+
+def credit_with_ray(
+    inputs: list[Path],
+    settings: CreditConfig,
+    rebuild: ReconstructOptions,
+    logs: list[Path],
+    output: Path | None,
+    nodes: Path | None,
+    whole_traces: bool,
+    plain: bool,
+) -> None:
+    """Credit many files by many processes."""
+    from milegpo_plugin.agl.offline import credit_files
+    from milegpo_plugin.files import STDOUT
+    from milegpo_plugin.report import advice, tables
+
+    if output is None or output == STDOUT or nodes is not None:
+        raise ConfigError(
+            "--engine ray: needs -o FOLDER, which gets the parts of credit and of nodes; drop --nodes"
+        )
+    result = credit_files(
+        inputs, output, settings, logs=logs, options=rebuild, whole_traces=whole_traces, nodes=True
+    )
+    console = options.make_console(plain)
+    console.print(tables.metric_table(result.metrics))
+    options.print_table(console, tables.flag_count_table(result.flags))
+    options.print_table(console, tables.skip_table(result.skipped))
+    for note in result.notes:
+        console.print(f"note: {note}", markup=False)
+    for warning in advice.credit_advice(result.metrics):
+        console.print(f"warning: {warning}", style="yellow", markup=False)
+    console.print(f"wrote {result.steps} lines in {result.parts} parts to {output}", markup=False)
 
 
 def diagnose(

@@ -31,17 +31,19 @@ def assign_credit(
     config: CreditConfig | None = None,
     *,
     state_keys: StateKeyFunction = canonical_keys,
+    is_part: bool = False,
 ) -> Credit:
     """The credit of every step of one batch (method.md; MileGPO, arXiv 2608.19803).
 
-    Rollouts are compared within their task. ``state_keys`` names the state of every step.
+    Rollouts are compared within their task. ``state_keys`` names the state of every step. ``is_part`` says
+    that the batch is larger, so that its other rollouts may have the outcomes.
 
     Raises:
         CreditError: no rollout has an outcome or none can be used, a reward is not finite, or two
             trajectories carry the same ids.
     """
     config = config or CreditConfig()
-    return credit_of_batch(build_batch(trajectories, config, state_keys), config)
+    return credit_of_batch(build_batch(trajectories, config, state_keys, is_part=is_part), config)
 
 
 def credit_of_batch(batch: Batch, config: CreditConfig) -> Credit:
@@ -54,7 +56,7 @@ def credit_of_batch(batch: Batch, config: CreditConfig) -> Credit:
     if config.estimator == "plangpo":
         shaping = plan_returns(batch, shaping, config)
     advantages = penalize_invalid_actions(estimate_advantages(batch, shaping, config), batch, config)
-    trained_K = trained_rollouts(batch, advantages, config)
+    trained_K = trained_rollouts(batch, advantages.step_advantage_S, config)
     return collect_credit(
         config, batch, graph, intervals, candidates, calibration, shaping, advantages, trained_K
     )

@@ -6,6 +6,7 @@ Axes: ``_G`` groups, ``_K`` rollouts, ``_S`` steps, ``_N`` nodes, ``_E`` edges.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -79,6 +80,37 @@ def _tie_figures(credit: Credit) -> dict[str, float]:
     ties = tie_correction(credit.batch, credit.graph_advantage_S, credit.shaped_advantage_S)
     rate = {} if ties.value is None else {"tie_correction": ties.value}
     return {"tied_pairs": float(ties.whole), **rate}
+
+
+_SHARES: Final = {
+    "success_rate": "rollouts",
+    "coverage": "steps",
+    "step_credit": "steps",
+    "invalid_actions": "steps",
+    "states_shared": "states",
+    "tie_correction": "tied_pairs",
+}
+"""What the shares of :func:`measure` are shares of."""
+_EXTREMES: Final = {"smallest_group": min, "largest_group": max}
+
+
+def combine(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The figures of a batch from those of its parts, which share no group: the same numbers.
+
+    A share is a count over a count, so the counts are recovered from it exactly.
+    """
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: _combine_one(name, [part for part in parts if name in part]) for name in names}
+
+
+def _combine_one(name: str, parts: Sequence[Mapping[str, float]]) -> float:
+    if name in _EXTREMES:
+        return float(_EXTREMES[name](part[name] for part in parts))
+    if name not in _SHARES:
+        return sum(part[name] for part in parts)
+    wholes = [part[_SHARES[name]] for part in parts]
+    counts = [round(part[name] * whole) for part, whole in zip(parts, wholes, strict=True)]
+    return sum(counts) / sum(wholes)
 
 
 def groups_with_outcome_signal(batch: Batch) -> Bools:

@@ -48,10 +48,22 @@ def counts_line(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in [("spans", counts["spans"]), *named] if count)
 
 
-def flag_table(trajectories: Sequence[Trajectory]) -> Table | None:
+def count_flags(trajectories: Iterable[Trajectory]) -> Counter[str]:
+    """How many rollouts and steps have each flag."""
+    counts: Counter[str] = Counter()
+    for trajectory in trajectories:
+        counts.update(trajectory.flags)
+        counts.update(flag for step in trajectory.steps for flag in step.flags)
+    return counts
+
+
+def flag_table(trajectories: Iterable[Trajectory]) -> Table | None:
     """Every flag with its count, meaning and cure; None when there is none."""
-    counts = Counter(flag for t in trajectories for flag in t.flags)
-    counts.update(flag for t in trajectories for step in t.steps for flag in step.flags)
+    return flag_count_table(count_flags(trajectories))
+
+
+def flag_count_table(counts: Mapping[str, int]) -> Table | None:
+    """The same from counts."""
     if not counts:
         return None
     table = _table("flag", "count", "meaning", "cure", left=(2, 3))

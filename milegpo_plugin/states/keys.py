@@ -9,7 +9,7 @@ within one task only; merging of similar texts never looks across tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,17 +32,23 @@ class StateKeys:
     final: list[str | None]
 
 
-def state_keys(trajectories: Sequence[Trajectory], config: StateConfig) -> StateKeys:
+def state_keys(
+    trajectories: Sequence[Trajectory],
+    config: StateConfig,
+    *,
+    check: Callable[[StateReader], None] = StateReader.check_pattern,
+) -> StateKeys:
     """The state of every step and of every end, in input order.
 
-    The end of a rollout has the key of a step that shows the same text.
+    The end of a rollout has the key of a step that shows the same text. ``check`` is called when all
+    steps are read.
 
     Raises:
         ConfigError: the pattern matches the text of no step, or the user's function fails.
     """
     reader = StateReader(config)
     steps = [reader.step_keys(trajectory) for trajectory in trajectories]
-    reader.check_pattern()
+    check(reader)
     final = [reader.final_key(trajectory) for trajectory in trajectories]
     for members in _tasks(trajectories) if reader.has_computed else ():
         _rename_computed(trajectories, members, StateKeys(steps, final), reader, config.similarity)

@@ -71,8 +71,17 @@ class StateReader:
         names = {self._messages_key([_tool_result(text)]): text for text in texts}
         return names | {text: text for text in texts}
 
+    @property
+    def has_matched(self) -> bool:
+        """Whether the pattern fitted a text so far."""
+        return self._matched
+
     def check_pattern(self) -> None:
-        """Refuse a pattern that fits none of the texts so far: it was written for another prompt."""
+        """Refuse a pattern that fits none of the texts so far: it was written for another prompt.
+
+        Raises:
+            ConfigError: it does not, and there were texts.
+        """
         if self._pattern is not None and self._keys and not self._matched:
             text = min(self._keys)[:_SHOWN_CHARACTERS]
             raise ConfigError(

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "agentlightning", "transformers", "litellm")
+HEAVY = ("torch", "agentlightning", "transformers", "litellm", "ray")
 
 
 def loaded_by(code: str) -> set[str]:
