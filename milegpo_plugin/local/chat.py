@@ -22,6 +22,10 @@ from milegpo_plugin.types import Message
 
 _CALL: Final = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 
+_DEFAULT: Final = "default"
+_WITH_TOOLS: Final = "tool_use"
+"""Names that transformers gives the templates of a tokenizer with several."""
+
 _TINY_TEMPLATE: Final = """\
 {%- set window = HISTORY or messages|length %}
 {%- set seen = namespace(user=false) %}
@@ -95,19 +99,21 @@ def tiny_template(history_messages: int | None) -> str:
 
 
 def ensure_tool_template(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Give a tokenizer whose own template cannot show tools a ChatML one that can.
+    """Where a tokenizer's own template cannot show tools, add a ChatML one for conversations with tools.
 
     Raises:
         ConfigError: there is no template for tools and no ChatML tokens either.
     """
-    if "tools" in (tokenizer.chat_template or ""):
+    own = tokenizer.chat_template or {}
+    templates = own if isinstance(own, dict) else {_DEFAULT: own}
+    if _WITH_TOOLS in templates or "tools" in templates.get(_DEFAULT, ""):
         return
     if not {"<|im_start|>", "<|im_end|>"} <= tokenizer.get_vocab().keys():
         raise ConfigError(
             f"model.path: the tokenizer of {tokenizer.name_or_path} has no chat template with tools and no "
             "ChatML tokens; use an instruct model that knows tools"
         )
-    tokenizer.chat_template = CHATML_TEMPLATE
+    tokenizer.chat_template = {_DEFAULT: CHATML_TEMPLATE, **templates, _WITH_TOOLS: CHATML_TEMPLATE}
 
 
 def render_prompt(
@@ -122,12 +128,23 @@ def render_prompt(
         text = tokenizer.apply_chat_template(
             [_plain(message) for message in messages],
             tools=tools or None,
+            chat_template=_template_name(tokenizer, messages, tools),
             add_generation_prompt=True,
             tokenize=False,
         )
     except jinja2.TemplateError as error:
         raise RequestError(f"the chat template refuses these messages: {error}", param="messages") from error
     return list(tokenizer(text, add_special_tokens=False).input_ids)
+
+
+def _template_name(
+    tokenizer: PreTrainedTokenizerBase, messages: list[Message], tools: list[dict[str, Any]] | None
+) -> str | None:
+    """The template that a conversation needs, among several; None where there is one."""
+    if not isinstance(tokenizer.chat_template, dict) or _WITH_TOOLS not in tokenizer.chat_template:
+        return None
+    used = any(message.get("tool_calls") or message.get("role") == "tool" for message in messages)
+    return _WITH_TOOLS if tools or used else _DEFAULT
 
 
 def _plain(message: Message) -> Message:

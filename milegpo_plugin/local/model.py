@@ -7,8 +7,7 @@ the sampler drew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,25 +15,18 @@ from typing import Any, Final
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerBase,
-)
-from transformers.utils import logging as transformers_logging
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
 from milegpo_plugin.errors import ConfigError, InputNotFoundError
 from milegpo_plugin.local.chat import (
     HERMES_CALLS,
     TINY_CALLS,
     CallFormat,
-    ensure_tool_template,
     tiny_template,
 )
 from milegpo_plugin.local.constraints import ConstraintCompiler
 from milegpo_plugin.local.gate import WeightGate
+from milegpo_plugin.local.pretrained import Source, find_source, load_module, load_tokenizer, no_progress_bar
 from milegpo_plugin.local.records import SamplingRecords
 from milegpo_plugin.local.settings import LoraSettings, ModelSettings, TinyModelSettings
 from milegpo_plugin.local.tokenizer import build_tokenizer
@@ -114,7 +106,7 @@ class Policy:
 
     def save(self, directory: Path) -> None:
         """Write the model (of LoRA the adapter only), the tokenizer and the settings."""
-        with _no_progress_bar():
+        with no_progress_bar():
             self.module.save_pretrained(directory / "model")
         self.tokenizer.save_pretrained(directory / "tokenizer")
         about = {"version": self.version, "settings": self.settings.model_dump(mode="json")}
@@ -131,13 +123,16 @@ def build_policy(settings: ModelSettings, *, sample_texts: Iterable[str] = (), s
 
     Raises:
         ConfigError: the device, the model or its tokenizer cannot be used.
+        MissingDependencyError: the model is a GGUF file and the package gguf is not installed.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         if settings.path is None:
             tokenizer = _tiny_tokenizer(settings.tiny, sample_texts)
-            return _policy(_tiny_model(settings.tiny, tokenizer), tokenizer, settings)
-        module, tokenizer = _pretrained(settings.path, settings), _pretrained_tokenizer(settings.path)
+            module = _tiny_model(settings.tiny, tokenizer).to(dtype=_dtype(settings))
+            return _policy(module, tokenizer, settings)
+        source = find_source(settings)
+        module, tokenizer = load_module(source, _dtype(settings)), load_tokenizer(source)
         return _policy(_with_adapters(module, settings.lora), tokenizer, settings)
 
 
@@ -152,28 +147,15 @@ def load_policy(directory: Path) -> Policy:
         raise InputNotFoundError(f"{file}: no such file; the folder holds no saved policy")
     about = json.loads(file.read_text(encoding="utf-8"))
     settings = ModelSettings.model_validate(about["settings"])
-    with _no_progress_bar():
-        if settings.lora and settings.path:
-            base = _pretrained(settings.path, settings)
-            module = PeftModel.from_pretrained(base, str(directory / "model"), is_trainable=True)
-        else:
-            module = _pretrained(str(directory / "model"), settings)
-    tokenizer = _pretrained_tokenizer(str(directory / "tokenizer"))
+    if settings.lora and settings.path:
+        base = load_module(find_source(settings), _dtype(settings))
+        module = PeftModel.from_pretrained(base, str(directory / "model"), is_trainable=True)
+    else:
+        module = load_module(Source(str(directory / "model")), _dtype(settings))
+    tokenizer = load_tokenizer(Source(str(directory / "tokenizer")))
     policy = _policy(module, tokenizer, settings)
     policy.version = about["version"]
     return policy
-
-
-@contextmanager
-def _no_progress_bar() -> Iterator[None]:
-    """Keep transformers from drawing a bar over the progress of a run."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            transformers_logging.enable_progress_bar()
 
 
 def use_threads(threads: int | None) -> None:
@@ -209,25 +191,8 @@ def _tiny_model(tiny: TinyModelSettings, tokenizer: PreTrainedTokenizerBase) -> 
     )
 
 
-def _pretrained(path: str, settings: ModelSettings) -> Any:
-    try:
-        return AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, settings.dtype))
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"model.path: cannot load a causal language model from {path!r}: {error}"
-        ) from error
-
-
-def _pretrained_tokenizer(path: str) -> PreTrainedTokenizerBase:
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"model.path: cannot load a tokenizer from {path!r}: {error}") from error
-    ensure_tool_template(tokenizer)
-    return tokenizer
-
-
 def _with_adapters(module: Any, lora: LoraSettings | None) -> Any:
+    """The model with adapters; peft keeps theirs in float32, where small updates are not rounded away."""
     if lora is None:
         return module
     config = LoraConfig(
@@ -241,7 +206,7 @@ def _with_adapters(module: Any, lora: LoraSettings | None) -> Any:
 
 
 def _policy(module: Any, tokenizer: PreTrainedTokenizerBase, settings: ModelSettings) -> Policy:
-    module.to(device=_device(settings.device), dtype=getattr(torch, settings.dtype)).eval()
+    module.to(device=_device(settings.device)).eval()
     calls = TINY_CALLS if settings.path is None else HERMES_CALLS
     vocabulary = module.get_output_embeddings().weight.shape[0]
     return Policy(
@@ -252,6 +217,11 @@ def _policy(module: Any, tokenizer: PreTrainedTokenizerBase, settings: ModelSett
         end_tokens=_end_tokens(module, tokenizer),
         settings=settings,
     )
+
+
+def _dtype(settings: ModelSettings) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, settings.dtype)
+    return dtype
 
 
 def _device(name: str) -> torch.device:

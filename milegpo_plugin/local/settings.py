@@ -48,16 +48,21 @@ class LoraSettings(_Settings):
 class ModelSettings(_Settings):
     """Which model is the policy."""
 
-    path: str | None = Field(None, description="Hugging Face causal LM, directory or name; None: tiny model")
+    path: str | None = Field(
+        None, description="Hugging Face causal LM: name, directory or GGUF file; None: tiny model"
+    )
+    gguf_file: str | None = Field(None, description="which GGUF file of path; it is unpacked to dtype")
     tiny: TinyModelSettings = TinyModelSettings()
     lora: LoraSettings | None = Field(None, description="train adapters only; None trains every weight")
     device: str = Field("auto", description="torch device; auto takes cuda when there is one")
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     @model_validator(mode="after")
-    def _adapters_need_a_model(self) -> ModelSettings:
+    def _parts_need_a_model(self) -> ModelSettings:
         if self.lora is not None and self.path is None:
             raise ValueError("lora needs a pretrained model; set path")
+        if self.gguf_file is not None and self.path is None:
+            raise ValueError("gguf_file is a file of path; set path")
         return self
 
 
