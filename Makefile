@@ -8,7 +8,7 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test check all format format-check lint types imports clean
-.PHONY: test-slow test-agents test-browser test-verl test-gpu-install test-agl1 bench-credit bench-credit-speed bench-traces bench-quickstart bench-learning
+.PHONY: test-slow test-agents test-browser test-verl test-gpu-install test-agl1 bench-credit bench-credit-speed bench-traces bench-scale bench-quickstart bench-learning
 
 # $(call require_python,PROGRAM,VERSION,VARIABLE): one line when PROGRAM is no Python of VERSION or newer.
 define require_python
@@ -119,6 +119,9 @@ bench-verl: .venv-verl/.ready ## Time the verl daemon, credit included, against 
 
 bench-traces: $(READY) ## Time trace intake against the platform's own adapter
 	$(RUN)/python -m benchmarks.traces_speed
+
+bench-scale: $(READY) ## Measure every stage against a day of a million rollouts (about 4 minutes)
+	$(RUN)/python -m benchmarks.scale
 
 bench-learning: $(READY) ## Compare estimators by learning curves (hours; goes on where it was stopped)
 	$(RUN)/python -m benchmarks.learning

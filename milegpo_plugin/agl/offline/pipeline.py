@@ -144,7 +144,7 @@ def _start(ray: Any) -> None:
     """Join the running cluster (``RAY_ADDRESS``), or start one on this machine that says little."""
     if ray.is_initialized():
         return
-    ray.init(log_to_driver=False, logging_level="warning")
+    ray.init(include_dashboard=False, log_to_driver=False, logging_level="warning")
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     ray.data.DataContext.get_current().enable_progress_bars = sys.stderr.isatty()
 
