@@ -37,32 +37,33 @@ def is_flat_span(document: JSON) -> bool:
 
 def span_from_record(record: Any) -> Span:
     """One flat record as a span. Its attributes are kept, not copied."""
-    fields = _fields(record)
-    context = _fields(fields.get("context"))
-    status = _fields(fields.get("status"))
-    attributes = fields.get("attributes") or {}
-    resource = _fields(fields.get("resource")).get("attributes") or {}
-    rollout_id, attempt_id = fields.get("rollout_id"), fields.get("attempt_id")
+    field = _fields(record).get
+    context = _fields(field("context"))
+    status = _fields(field("status"))
+    attributes = field("attributes") or {}
+    resource = _fields(field("resource")).get("attributes") or {}
+    rollout_id, attempt_id = field("rollout_id"), field("attempt_id")
     if rollout_id is None:
         rollout_id, attempt_id = platform_ids(attributes, resource)
+    events, links, parent_id = field("events"), field("links"), field("parent_id")
     return Span(
-        trace_id=_hex(fields.get("trace_id") or context.get("trace_id")),
-        span_id=_hex(fields.get("span_id") or context.get("span_id")),
-        parent_id=_hex(fields.get("parent_id")) or None,
-        name=fields.get("name") or "",
-        start_ns=nanoseconds(fields.get("start_time")),
-        end_ns=nanoseconds(fields.get("end_time")),
-        kind=span_kind(fields.get("kind")),
-        scope=_fields(fields.get("instrumentation_scope")).get("name") or "",
+        trace_id=_hex(field("trace_id") or context.get("trace_id")),
+        span_id=_hex(field("span_id") or context.get("span_id")),
+        parent_id=(_hex(parent_id) or None) if parent_id else None,
+        name=field("name") or "",
+        start_ns=nanoseconds(field("start_time")),
+        end_ns=nanoseconds(field("end_time")),
+        kind=span_kind(field("kind")),
+        scope=_fields(field("instrumentation_scope")).get("name") or "",
         status=span_status(status.get("status_code")),
         status_message=status.get("description") or "",
         attributes=attributes if isinstance(attributes, dict) else dict(attributes),
-        events=tuple(map(_event, fields.get("events") or ())),
-        links=tuple(map(_link, fields.get("links") or ())),
+        events=tuple(map(_event, events)) if events else (),
+        links=tuple(map(_link, links)) if links else (),
         resource=resource if isinstance(resource, dict) else dict(resource),
         rollout_id=rollout_id,
         attempt_id=attempt_id,
-        sequence_id=fields.get("sequence_id"),
+        sequence_id=field("sequence_id"),
     )
 
 

@@ -13,7 +13,16 @@ def nearest_ancestors(
 ) -> dict[SpanKey, SpanKey | None]:
     """For each span the nearest ancestor among ``wanted``; None when a barrier or the root is first."""
     known: dict[SpanKey, SpanKey | None] = {}
-    return {(span.trace_id, span.span_id): _climb(tree, span, wanted, barriers, known) for span in spans}
+    below: dict[tuple[str, str | None], SpanKey | None] = {}
+    nearest: dict[SpanKey, SpanKey | None] = {}
+    for span in spans:
+        key, parent = (span.trace_id, span.span_id), (span.trace_id, span.parent_id)
+        if key not in known:
+            if parent not in below:
+                below[parent] = _climb(tree, span, wanted, barriers, known)
+            known[key] = below[parent]
+        nearest[key] = known[key]
+    return nearest
 
 
 def _climb(

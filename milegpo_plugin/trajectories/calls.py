@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from milegpo_plugin.adapters import AgentScope, ModelCall
 from milegpo_plugin.adapters.messages import message_text, tool_call_ids
 from milegpo_plugin.types import Message, Span
 
+_START: Final = attrgetter("start_ns")
 _TOOL_FINISHES: Final = frozenset({"tool_calls", "tool_call", "function_call", "tool_use"})
 
 
@@ -42,6 +44,12 @@ def call_order(call: Call) -> tuple[int, int, str, str]:
     """Sort key: by start time, then by ids."""
     span = call.spans[0]
     return call.start_ns, call.end_ns, span.trace_id, span.span_id
+
+
+def in_call_order(calls: Sequence[Call]) -> list[Call]:
+    """Calls by ``call_order``; where no two start together the start is the whole key."""
+    starts = {call.start_ns for call in calls}
+    return sorted(calls, key=_START if len(starts) == len(calls) else call_order)
 
 
 def conversation_of(call: Call) -> str | None:

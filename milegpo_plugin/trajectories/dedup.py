@@ -14,7 +14,7 @@ from typing import Any, Final
 from milegpo_plugin.adapters import ModelCall, SpanKey, SpanTree
 from milegpo_plugin.adapters.messages import tool_call_ids
 from milegpo_plugin.trajectories.ancestors import nearest_ancestors
-from milegpo_plugin.trajectories.calls import Call, call_order, tool_names
+from milegpo_plugin.trajectories.calls import Call, in_call_order, tool_names
 from milegpo_plugin.trajectories.copies import Copies, overlap, share_an_id, share_the_content
 from milegpo_plugin.trajectories.evidence import Evidence, Reading
 from milegpo_plugin.trajectories.unions import Unions
@@ -40,6 +40,16 @@ _FILLED: Final = (
 def merge_duplicates(evidence: Evidence) -> list[Call]:
     """The calls that really happened, in order of time."""
     readings, nested = _nested_copies(evidence)
+    if not nested and len({reading.dialect for reading in readings}) < 2:
+        calls = in_call_order([_only(reading) for reading in readings])
+    else:
+        calls = in_call_order([_merge(copy, evidence.tree) for copy in _join(readings, nested)])
+    evidence.counts["duplicate_calls"] = len(evidence.readings) - len(calls)
+    return calls
+
+
+def _join(readings: Sequence[Reading], nested: Iterable[tuple[int, int]]) -> list[Copies]:
+    """The copies of each call: those that are nested, and those of other dialects that tell of the same."""
     unions = Unions(range(len(readings)))
     for outer, inner in nested:
         unions.join(outer, inner)
@@ -50,9 +60,7 @@ def merge_duplicates(evidence: Evidence) -> list[Call]:
             copies, lambda copy: [copy.tool_call_ids] if copy.tool_call_ids else [], share_an_id
         )
         copies = _join_by(copies, Copies.texts, share_the_content)
-    calls = sorted((_merge(copy, evidence.tree) for copy in copies), key=call_order)
-    evidence.counts["duplicate_calls"] = len(evidence.readings) - len(calls)
-    return calls
+    return copies
 
 
 def _nested_copies(evidence: Evidence) -> tuple[list[Reading], list[tuple[int, int]]]:
@@ -68,6 +76,8 @@ def _nested_copies(evidence: Evidence) -> tuple[list[Reading], list[tuple[int, i
         by_key.keys(),
         _barriers(evidence),
     )
+    if not any(nearest.values()):
+        return evidence.readings, []
     inner: defaultdict[SpanKey, list[Reading]] = defaultdict(list)
     for key, outer in nearest.items():
         if outer is not None:
@@ -146,12 +156,17 @@ def _sweep(
         open_copies.append(index)
 
 
+def _only(reading: Reading) -> Call:
+    """The call of a reading without copies."""
+    call, span = reading.call, reading.call.span
+    return Call(call, (span,), span.start_ns, span.end_ns, flags=set(reading.flags))
+
+
 def _merge(copies: Copies, tree: SpanTree) -> Call:
     """One call of all its copies: structure from the outermost, content from the fullest."""
+    if len(copies.readings) == 1:
+        return _only(copies.readings[0])
     spans = [reading.call.span for reading in copies.readings]
-    if len(spans) == 1:
-        (only,) = copies.readings
-        return Call(only.call, spans, copies.start_ns, copies.end_ns, flags=set(only.flags))
     ranked = sorted(copies.readings, key=lambda reading: _rank(reading, tree), reverse=True)
     best = ranked[0]
     filled: dict[str, Any] = {name: _first(ranked, name) for name in _FILLED}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from milegpo_plugin.adapters.messages import merge_replies, message_text, tool_call_ids
@@ -47,6 +48,8 @@ def link_calls(calls: Sequence[Call], *, one_rollout: bool) -> None:
 
 def order_calls(calls: Sequence[Call]) -> list[Call]:
     """By start time, but never before the predecessor: clocks are coarse, and hosts differ."""
+    if _are_ordered(calls):
+        return list(calls)
     members = set(calls)
     followers: defaultdict[Call, list[Call]] = defaultdict(list)
     ready: list[tuple[tuple[int, int, str, str], int, Call]] = []
@@ -64,6 +67,14 @@ def order_calls(calls: Sequence[Call]) -> list[Call]:
     return ordered
 
 
+def _are_ordered(calls: Sequence[Call]) -> bool:
+    """Whether every call starts after the one before it, and none goes on with a later one."""
+    places = {call: place for place, call in enumerate(calls)}
+    return all(before.start_ns < call.start_ns for before, call in pairwise(calls)) and all(
+        call.predecessor is None or places.get(call.predecessor, -1) < place for call, place in places.items()
+    )
+
+
 class _Threads:
     """What the calls so far said, and the threads found so far."""
 
@@ -74,6 +85,7 @@ class _Threads:
         self._root: dict[Call, Call] = {}
         self._tail: dict[Call, Call] = {}
         self._contested = contested_calls(calls)
+        self._unindexed: list[Call] = []
         self._looks_ahead = False
         for call in calls:
             if call.read.response_id is not None:
@@ -108,8 +120,18 @@ class _Threads:
         self._looks_ahead |= predecessor is not None and predecessor not in self._root
         self._root[call] = call if predecessor is None else self._root.get(predecessor, predecessor)
         self._tail[self._root[call]] = call
-        if predecessor is not None:
-            self._turns.follow(predecessor)
+        self._unindexed.append(call)
+
+    def _index_turns(self) -> None:
+        """Index the turns of the calls that were appended since: many are linked by ids alone."""
+        for call in self._unindexed:
+            self._index(call)
+        self._unindexed.clear()
+
+    def _index(self, call: Call) -> None:
+        """Note what ``call`` was asked and what it said, and that its predecessor is followed."""
+        if call.predecessor is not None:
+            self._turns.follow(call.predecessor)
         self._turns.add((call.spans[0].trace_id, call.input_end), call)
         reply = call.read.reply
         if is_incomplete(call.read):
@@ -203,6 +225,7 @@ class _Threads:
         turn_ids: frozenset[str] = frozenset(),
     ) -> Call | None:
         """The latest earlier call under ``key`` that ``call`` goes on with, one that nobody follows first."""
+        self._index_turns()
         fitting = [
             other
             for other in self._turns.before(key, call)
