@@ -15,7 +15,13 @@ from milegpo_plugin.agl.offline.parts import Format, PartWriter
 from milegpo_plugin.agl.offline.summary import OfflineCredit, Tally, load_account
 from milegpo_plugin.agl.offline.units import ACCOUNT, Row, Unit, UnitReader, decode, plan_units
 from milegpo_plugin.config import CreditConfig
-from milegpo_plugin.errors import ConfigError, InputNotFoundError, MissingDependencyError
+from milegpo_plugin.errors import (
+    ConfigError,
+    CreditError,
+    InputNotFoundError,
+    MilegpoError,
+    MissingDependencyError,
+)
 from milegpo_plugin.files import plain_size, write_records
 from milegpo_plugin.loading import split_target
 from milegpo_plugin.trajectories import ReconstructOptions
@@ -65,7 +71,7 @@ def credit_files(
         InputNotFoundError: a path does not exist.
         ConfigError: the folder holds something, or a setting does not fit.
         TraceError: the files hold no rollout.
-        CreditError: no rollout has an outcome, or none can be used.
+        CreditError: no rollout has an outcome, or none can be used; or Ray gave up.
     """
     ray = _import_ray()
     config, options = _with_absolute_function(config or CreditConfig()), options or ReconstructOptions()
@@ -76,11 +82,15 @@ def credit_files(
     writer = PartWriter(folder.absolute(), config, format, nodes)
     _start(ray)
     tally = Tally()
-    for number, account in _run(ray, units, reader, writer, count):
-        (tally.add_unit if number == ACCOUNT else tally.add_part)(account)
     try:
+        for number, account in _run(ray, units, reader, writer, count):
+            (tally.add_unit if number == ACCOUNT else tally.add_part)(account)
         result = tally.summarize(folder, paths, options.rewards)
-    except Exception:
+    except ray.exceptions.RayError as error:
+        _remove_parts(folder)
+        cause = getattr(error, "cause", None) or error
+        raise CreditError(f"Ray gave up: {type(cause).__name__}: {cause}") from error
+    except MilegpoError:
         _remove_parts(folder)
         raise
     _write_summary(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -59,6 +60,19 @@ def test_ray_refuses_a_batch_without_outcomes_and_leaves_no_parts(offline, write
     with pytest.raises(CreditError, match="no outcomes"):
         credit_files(paths, out)
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_a_folder_that_cannot_be_written_is_one_line(offline, write, out):
+    def vandal(step):
+        shutil.rmtree(out, ignore_errors=True)
+        return step.observation[0]["content"]
+
+    config = CreditConfig.load({"states": {"function": vandal}})
+    with pytest.raises(CreditError, match=r"^Ray gave up: InputNotFoundError: .*no such folder") as refused:
+        credit_files(write(offline.make(6)), out, config)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.slow
