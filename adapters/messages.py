@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from milegpo_plugin.adapters.values import as_name, as_text, parse_arguments, parse_json
-from milegpo_plugin.types import JSON, Action, Message, ToolCall
+from milegpo_plugin.types import JSON, Action, Message, ToolCall, trusted
 
 _ROLES: Final = {
     "human": "user",
@@ -121,15 +121,17 @@ def read_action(reply: Message | None) -> Action:
     """The reply as an action: text, and tool calls with their arguments as objects."""
     if reply is None:
         return Action()
-    calls = [
-        ToolCall(
-            id=call["id"],
-            name=call["function"]["name"],
-            arguments=parse_arguments(call["function"]["arguments"]),
-        )
-        for call in reply.get("tool_calls", ())
-    ]
-    return Action(text=message_text(reply), tool_calls=calls)
+    calls = [_read_tool_call(call) for call in reply.get("tool_calls", ())]
+    text = message_text(reply)
+    if text is not None and not isinstance(text, str):
+        return Action(text=text, tool_calls=calls)
+    return trusted(Action, {"text": text, "tool_calls": calls})
+
+
+def _read_tool_call(call: Mapping[str, Any]) -> ToolCall:
+    function = call["function"]
+    arguments = parse_arguments(function["arguments"])
+    return trusted(ToolCall, {"id": call["id"], "name": function["name"], "arguments": arguments})
 
 
 def _read_message(item: JSON) -> list[Message]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from milegpo_plugin.adapters import ToolRun
 from milegpo_plugin.adapters.messages import chat_message, message_text
@@ -20,8 +20,10 @@ Answers = Mapping[tuple[Call, int], ToolRun]
 """The run that answers the n-th tool call of a model call."""
 
 
-def match_runs(calls: Sequence[Call], runs: Iterable[ToolRun]) -> Answers:
+def match_runs(calls: Sequence[Call], runs: Sequence[ToolRun]) -> Answers:
     """The runs of one rollout on the tool calls of its model calls, each run at most once."""
+    if not runs:
+        return {}
     by_id: dict[str, ToolRun] = {}
     by_name: defaultdict[str, deque[ToolRun]] = defaultdict(deque)
     for run in runs:
@@ -39,12 +41,14 @@ def match_runs(calls: Sequence[Call], runs: Iterable[ToolRun]) -> Answers:
     return answers
 
 
-def flag_unasked_runs(calls: Sequence[Call], runs: Iterable[ToolRun], answers: Answers) -> None:
+def flag_unasked_runs(calls: Sequence[Call], runs: Sequence[ToolRun], answers: Answers) -> None:
     """Flag the call after which a tool ran that nobody asked for: what asked for it was not recorded.
 
     An answer without tool calls may be code that runs tools, so nothing can be told after one. A
     tool that ran again for one call was retried.
     """
+    if not runs:
+        return
     answered = {id(run) for run in answers.values()}
     asked_ids = {asked["id"] for call in calls for asked in _tool_calls(call)} - {None}
     ended = sorted(calls, key=lambda call: call.end_ns)
@@ -68,8 +72,8 @@ def _asked_for(call: Call, run: ToolRun) -> bool:
 
 def result_messages(call: Call, answers: Answers) -> list[Message]:
     """The recorded results of ``call``'s tool calls as tool messages, in the order of the calls."""
-    messages = []
-    for number, asked in enumerate(_tool_calls(call)):
+    messages: list[Message] = []
+    for number, asked in enumerate(_tool_calls(call) if answers else ()):
         run = answers.get((call, number))
         if run is not None and run.result is not None:
             messages.append(chat_message("tool", run.result, tool_call_id=asked["id"]))
@@ -78,6 +82,8 @@ def result_messages(call: Call, answers: Answers) -> list[Message]:
 
 def split_joined_results(observation: list[Message], call: Call, answers: Answers) -> list[Message]:
     """One message that joins the results of several calls, as one for each, where their runs tell."""
+    if not answers:
+        return observation
     results = [message for message in observation if message["role"] == "tool"]
     apart = result_messages(call, answers)
     if len(results) != 1 or len(apart) < 2 or len(apart) < len(_tool_calls(call)):

@@ -10,15 +10,17 @@ from milegpo_plugin.adapters.values import UNPARSED_ARGUMENTS
 from milegpo_plugin.trajectories.calls import Call, is_incomplete, same_message
 from milegpo_plugin.trajectories.observations import join_tool_results, new_messages, recover_reply
 from milegpo_plugin.trajectories.results import Answers, result_messages, split_joined_results
-from milegpo_plugin.types import Message, Skipped, Step
+from milegpo_plugin.types import Message, Skipped, Step, trusted
 
 
 def drop_retried(calls: Sequence[Call]) -> tuple[list[Call], list[Skipped]]:
     """Leave out calls that failed without an answer when the same request was made again."""
+    if not any(map(_has_failed, calls)):
+        return list(calls), []
     last_messages: dict[int, list[Message]] = {}
     kept, skipped = [], []
     for call in reversed(calls):
-        failed = call.read.reply is None and "error_status" in call.flags
+        failed = _has_failed(call)
         again = last_messages.get(call.input_end, ())
         if failed and call.read.messages and any(same_message(call.read.messages[-1], m) for m in again):
             skipped.append(Skipped("call", call.read.span.span_id, "failed and was made again"))
@@ -27,6 +29,10 @@ def drop_retried(calls: Sequence[Call]) -> tuple[list[Call], list[Skipped]]:
         if call.read.messages:
             last_messages.setdefault(call.input_end, []).append(call.read.messages[-1])
     return kept[::-1], skipped[::-1]
+
+
+def _has_failed(call: Call) -> bool:
+    return call.read.reply is None and "error_status" in call.flags
 
 
 def recover_replies(calls: Sequence[Call]) -> None:
@@ -66,16 +72,20 @@ def build_step(call: Call, observation: list[Message], reward: float | None) -> 
         flags.add("invalid_arguments")
     if call.missing_turns:
         flags.add("missing_call")
-    return Step(
-        observation=observation,
-        agent=call.agent,
-        action=action,
-        reward=reward,
-        prompt_token_ids=None if read.prompt_token_ids is None else list(read.prompt_token_ids),
-        response_token_ids=None if read.response_token_ids is None else list(read.response_token_ids),
-        logprobs=None if read.logprobs is None else list(read.logprobs),
-        span_id=read.span.span_id,
-        flags=sorted(flags),
+    return trusted(
+        Step,
+        {
+            "state": None,
+            "observation": list(map(dict, observation)),
+            "agent": call.agent,
+            "action": action,
+            "reward": reward,
+            "prompt_token_ids": None if read.prompt_token_ids is None else list(read.prompt_token_ids),
+            "response_token_ids": None if read.response_token_ids is None else list(read.response_token_ids),
+            "logprobs": None if read.logprobs is None else list(read.logprobs),
+            "span_id": read.span.span_id,
+            "flags": sorted(flags),
+        },
     )
 
 
