@@ -169,6 +169,29 @@ def test_requests_in_parallel_all_get_their_own_answer(
             assert got in (command, command + " now")
 
 
+def test_requests_at_one_time_share_forward_passes(
+    serve: Callable[..., PolicyServer], make_policy: Callable[..., Policy], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, widths = make_policy(), []
+    original = policy.logits
+
+    def counted(ids: Any, attended: Any, **options: Any) -> Any:
+        widths.append(ids.shape[0])
+        return original(ids, attended, **options)
+
+    monkeypatch.setattr(policy, "logits", counted)
+    server = serve(policy, max_batch=3, gather_ms=5000)
+    client = OpenAI(base_url=server.base_url, api_key="any", max_retries=0)
+
+    def one(seed: int) -> Any:
+        return client.chat.completions.create(model="policy", messages=USER, max_tokens=6, seed=seed)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(one, range(3)))
+    assert widths[0] == 3
+    assert len(widths) <= 6
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
