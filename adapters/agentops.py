@@ -26,6 +26,10 @@ from milegpo_plugin.adapters.values import (
 from milegpo_plugin.types import JSON, Message, Span
 
 _COMPLETION: Final = semconv.COMPLETION + "0."
+_CONTENT: Final = _COMPLETION + "content"
+_FINISH_REASON: Final = _COMPLETION + "finish_reason"
+_TOOL_CALLS: Final = _COMPLETION + "tool_calls."
+_REPLY_KEYS: Final = (_CONTENT, _FINISH_REASON, _COMPLETION + "role")
 _SCOPE_KINDS: Final = frozenset({"session", "agent", "workflow", "chain", "team", "crew"})
 
 
@@ -60,7 +64,7 @@ class AgentOps(Dialect):
             reply=_reply(attributes, tree.children(span)),
             response_id=first_text(attributes, semconv.RESPONSE_ID),
             model=first_text(attributes, semconv.REQUEST_MODEL, semconv.RESPONSE_MODEL),
-            finish_reason=first_text(attributes, _COMPLETION + "finish_reason"),
+            finish_reason=first_text(attributes, _FINISH_REASON),
             prompt_token_ids=as_integers(attributes.get(semconv.AGL_PROMPT_TOKEN_IDS)),
             response_token_ids=as_integers(attributes.get(semconv.AGL_RESPONSE_TOKEN_IDS)),
             logprobs=logprob_values(attributes.get(semconv.AGL_LOGPROBS)),
@@ -103,10 +107,10 @@ def _reply(attributes: Mapping[str, JSON], children: Iterable[Span]) -> Message 
         )
         for child in children
         if semconv.AGENTOPS_TOOL_CALL_ID in child.attributes
-    ] or flat_tool_calls(attributes, _COMPLETION + "tool_calls.", PLAIN_KEYS)
-    if not calls and not any(_COMPLETION + key in attributes for key in ("role", "content", "finish_reason")):
+    ] or flat_tool_calls(attributes, _TOOL_CALLS, PLAIN_KEYS)
+    if not calls and attributes.keys().isdisjoint(_REPLY_KEYS):
         return None
-    return chat_message("assistant", attributes.get(_COMPLETION + "content"), tool_calls=calls)
+    return chat_message("assistant", attributes.get(_CONTENT), tool_calls=calls)
 
 
 def _tool_output(value: JSON) -> str | None:

@@ -8,7 +8,7 @@ built when they are looked at: of a long history usually only the end is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, overload
 
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
@@ -26,6 +26,7 @@ class CallKeys(NamedTuple):
 
 PLAIN_KEYS: Final = CallKeys()
 _USUAL_LENGTH: Final = 1024
+_KEYS_KEPT: Final = 4096
 
 
 class FlatMessages(Sequence[Message]):
@@ -45,10 +46,10 @@ class FlatMessages(Sequence[Message]):
     def __getitem__(self, place: slice) -> list[Message]: ...
     def __getitem__(self, place: int | slice) -> Message | list[Message]:
         if isinstance(place, slice):
-            return [self[index] for index in range(*place.indices(len(self)))]
+            return [self[index] for index in range(*place.indices(len(self._built)))]
         message = self._built[place]
         if message is None:
-            index = place if place >= 0 else place + len(self)
+            index = place if place >= 0 else place + len(self._built)
             message = self._built[place] = self._read(self.first_index + index)
         return message
 
@@ -59,21 +60,22 @@ def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
     A message is complete when it has a role: the role is written first, so it is evicted first.
     """
     first, last = message_range(attributes, prefix, ".role")
-    return FlatMessages(first, last, lambda number: _read_message(attributes, f"{prefix}{number}."))
+    return FlatMessages(first, last, lambda number: _read_message(attributes, prefix, number))
 
 
 def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
     """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
     known = _role_keys(prefix, role)
-    numbers = [known[key] for key in attributes if key in known]
-    if not numbers or _USUAL_LENGTH - 1 in numbers:
-        numbers = _role_numbers(attributes, prefix, role)
-    if not numbers:
+    present = {known[key] for key in known.keys() & attributes.keys()}
+    if not present or _USUAL_LENGTH - 1 in present:
+        present = _role_numbers(attributes, prefix, role)
+    if not present:
         return 0, -1
-    first = last = max(numbers)
-    present = set(numbers)
-    while first - 1 in present:
-        first -= 1
+    first, last = min(present), max(present)
+    if last - first + 1 > len(present):
+        first = last
+        while first - 1 in present:
+            first -= 1
     return first, last
 
 
@@ -83,13 +85,13 @@ def _role_keys(prefix: str, role: str) -> dict[str, int]:
     return {f"{prefix}{number}{role}": number for number in range(_USUAL_LENGTH)}
 
 
-def _role_numbers(attributes: Mapping[str, JSON], prefix: str, role: str) -> list[int]:
+def _role_numbers(attributes: Mapping[str, JSON], prefix: str, role: str) -> set[int]:
     start, end = len(prefix), -len(role)
-    return [
+    return {
         int(key[start:end])
         for key in attributes
         if key.endswith(role) and key.startswith(prefix) and key[start:end].isdecimal()
-    ]
+    }
 
 
 def flat_tool_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> list[dict[str, JSON]]:
@@ -102,20 +104,43 @@ def flat_tool_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) ->
 
 def _dense_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> list[dict[str, JSON]]:
     calls: list[dict[str, JSON]] = []
-    while f"{prefix}{len(calls)}.{names.name}" in fields:
-        base = f"{prefix}{len(calls)}."
-        calls.append(chat_tool_call(*(fields.get(base + key) for key in names)))
+    keys = _call_keys(prefix, 0, names)
+    while keys.name in fields:
+        calls.append(chat_tool_call(fields.get(keys.id), fields[keys.name], fields.get(keys.arguments)))
+        keys = _call_keys(prefix, len(calls), names)
     return calls
 
 
-def _read_message(attributes: Mapping[str, JSON], base: str) -> Message:
+@lru_cache(_KEYS_KEPT)
+def _call_keys(prefix: str, number: int, names: CallKeys) -> CallKeys:
+    """The whole keys of one tool call: a look-up is cheaper than putting keys together."""
+    return CallKeys(*(f"{prefix}{number}.{name}" for name in names))
+
+
+class _MessageKeys(NamedTuple):
+    """The whole keys of one message."""
+
+    role: str
+    content: str
+    tool_call_id: str
+    name: str
+    tool_calls: str
+
+
+@lru_cache(_KEYS_KEPT)
+def _message_keys(prefix: str, number: int) -> _MessageKeys:
+    fields = ("role", "content", "tool_call_id", "name", "tool_calls.")
+    return _MessageKeys(*(f"{prefix}{number}.{field}" for field in fields))
+
+
+def _read_message(attributes: Mapping[str, JSON], prefix: str, number: int) -> Message:
     """One message of ``role``, ``content``, ``tool_call_id`` and ``tool_calls.M.…``."""
-    role = attributes[base + "role"]
-    calls = flat_tool_calls(attributes, base + "tool_calls.", PLAIN_KEYS) if role == "assistant" else ()
+    keys, get = _message_keys(prefix, number), attributes.get
+    role = attributes[keys.role]
     return chat_message(
         role,
-        attributes.get(base + "content"),
-        tool_calls=calls,
-        tool_call_id=attributes.get(base + "tool_call_id"),
-        name=attributes.get(base + "name"),
+        get(keys.content),
+        tool_calls=flat_tool_calls(attributes, keys.tool_calls, PLAIN_KEYS) if role == "assistant" else (),
+        tool_call_id=get(keys.tool_call_id),
+        name=get(keys.name),
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 from milegpo_plugin.adapters.values import as_name, as_text, parse_arguments, parse_json
 from milegpo_plugin.types import JSON, Action, Message, ToolCall, trusted
 
+_CHAT_ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 _ROLES: Final = {
     "human": "user",
     "ai": "assistant",
@@ -45,12 +46,13 @@ def chat_message(
     name: JSON = None,
 ) -> Message:
     """One message in chat form; keys without a value are left out, ``content`` is always there."""
-    message: Message = {"role": normal_role(role), "content": content}
+    is_usual = type(role) is str and role in _CHAT_ROLES
+    message: Message = {"role": role if is_usual else normal_role(role), "content": content}
     if tool_calls:
         message["tool_calls"] = list(tool_calls)
     if tool_call_id:
         message["tool_call_id"] = str(tool_call_id)
-    if as_name(name):
+    if name and isinstance(name, str):
         message["name"] = name
     return message
 

@@ -105,5 +105,5 @@ def _fields(owner: Any) -> Mapping[str, Any]:
         return _NO_FIELDS
     if isinstance(owner, dict):
         return owner
-    extra = getattr(owner, "model_extra", None)
+    extra = getattr(owner, "__pydantic_extra__", None)
     return {**vars(owner), **extra} if extra else vars(owner)

@@ -133,9 +133,11 @@ def _flags(call: ModelCall) -> frozenset[str]:
 
 
 def _counts_differ(call: ModelCall) -> bool:
-    pairs = (
-        (call.prompt_token_ids, call.prompt_tokens),
-        (call.response_token_ids, call.response_tokens),
-        (call.response_token_ids, None if call.logprobs is None else len(call.logprobs)),
+    prompt, response, logprobs = call.prompt_token_ids, call.response_token_ids, call.logprobs
+    if prompt is not None and call.prompt_tokens not in (None, len(prompt)):
+        return True
+    if response is None:
+        return False
+    return call.response_tokens not in (None, len(response)) or (
+        logprobs is not None and len(logprobs) != len(response)
     )
-    return any(ids is not None and count is not None and len(ids) != count for ids, count in pairs)
