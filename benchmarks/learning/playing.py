@@ -10,6 +10,7 @@ import torch
 
 from benchmarks.learning.games import Instance
 from milegpo_plugin.agl.rollouts import Collected, Task
+from milegpo_plugin.local.chat import render_prompt
 from milegpo_plugin.local.model import Policy
 from milegpo_plugin.local.protocol import ChatRequest
 from milegpo_plugin.local.requests import prepare
@@ -77,6 +78,8 @@ class Player:
     instruction: str
     turns: int
     temperature: tuple[float, float] = (1.0, 1.0)
+    _asked: dict[tuple[str, int], tuple[ChatRequest, list[int]]] = field(default_factory=dict)
+    """Request and prompt of each state seen so far: rollouts meet in states again and again."""
 
     async def __call__(
         self,
@@ -114,18 +117,27 @@ class Player:
             episode.play(generation.prompt, completion, text.strip())
 
     def _generation(self, episode: Episode, temperature: float) -> Generation:
-        commands = sorted(episode.instance.moves_N[episode.state])
-        request = ChatRequest.model_validate(
+        request, prompt = self._ask(episode)
+        return prepare(request, self.policy, self.settings, temperature, prompt).generation
+
+    def _ask(self, episode: Episode) -> tuple[ChatRequest, list[int]]:
+        place = (episode.task_id, episode.state)
+        if place not in self._asked:
+            request = self._request(episode)
+            self._asked[place] = request, render_prompt(self.policy.tokenizer, request.messages, None)
+        return self._asked[place]
+
+    def _request(self, episode: Episode) -> ChatRequest:
+        return ChatRequest.model_validate(
             {
                 "model": "policy",
                 "messages": [
                     {"role": "system", "content": self.instruction},
                     {"role": "user", "content": episode.instance.text_N[episode.state]},
                 ],
-                "structured_outputs": {"choice": commands},
+                "structured_outputs": {"choice": sorted(episode.instance.moves_N[episode.state])},
             }
         )
-        return prepare(request, self.policy, self.settings, temperature).generation
 
 
 def sample(policy: Policy, generations: Sequence[Generation]) -> list[Completion]:

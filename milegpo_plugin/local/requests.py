@@ -33,9 +33,13 @@ class Job:
 
 
 def prepare(
-    request: ChatRequest, policy: Policy, settings: ServerSettings, default_temperature: float
+    request: ChatRequest,
+    policy: Policy,
+    settings: ServerSettings,
+    default_temperature: float,
+    prompt: list[int] | None = None,
 ) -> Job:
-    """Render, constrain and bound one request.
+    """Render, constrain and bound one request; ``prompt`` are its token ids when they are known already.
 
     Raises:
         RequestError: the prompt is too long, or the request contradicts itself.
@@ -43,7 +47,8 @@ def prepare(
     tools = [tool.model_dump(exclude_none=True) for tool in request.tools or ()]
     choice = _tool_choice(request, settings)
     matcher = _matcher(request, choice, tools, policy.constraints)
-    prompt = render_prompt(policy.tokenizer, request.messages, tools)
+    if prompt is None:
+        prompt = render_prompt(policy.tokenizer, request.messages, tools)
     temperature = default_temperature if request.temperature is None else request.temperature
     return Job(
         generation=Generation(
