@@ -7,7 +7,7 @@ built when they are looked at: of a long history usually only the end is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, overload
 
@@ -66,7 +66,7 @@ def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
 def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
     """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
     known = _role_keys(prefix, role)
-    present = {known[key] for key in known.keys() & attributes.keys()}
+    present: Collection[int] = [known[key] for key in filter(known.__contains__, attributes)]
     if not present or _USUAL_LENGTH - 1 in present:
         present = _role_numbers(attributes, prefix, role)
     if not present:

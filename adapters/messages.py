@@ -108,6 +108,8 @@ def merge_replies(messages: Iterable[Message]) -> Message | None:
 def message_text(message: Message) -> str | None:
     """The text of a message, or None when it has none."""
     content = message["content"]
+    if content is None or isinstance(content, str):
+        return content or None
     if isinstance(content, list):
         texts = [part["text"] for part in content if isinstance(part, dict) and "text" in part]
         return "\n".join(texts) if texts else None
@@ -116,7 +118,8 @@ def message_text(message: Message) -> str | None:
 
 def tool_call_ids(message: Message) -> list[str]:
     """The ids of a message's tool calls, in order."""
-    return [call["id"] for call in message.get("tool_calls", ()) if call["id"]]
+    calls = message.get("tool_calls")
+    return [call["id"] for call in calls if call["id"]] if calls else []
 
 
 def read_action(reply: Message | None) -> Action:

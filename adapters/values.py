@@ -58,7 +58,7 @@ def parse_arguments(value: JSON) -> dict[str, JSON]:
     Nothing at all is the empty object. Text that is no object is kept under
     ``UNPARSED_ARGUMENTS``: the policy may well have written broken JSON.
     """
-    if value is None or value == "":
+    if value is None or value == "" or value == "{}":
         return {}
     parsed = parse_repr(value)
     if isinstance(parsed, dict):

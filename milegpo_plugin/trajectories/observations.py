@@ -46,6 +46,8 @@ def join_tool_results(observation: Sequence[Message], reply: Message | None) -> 
     Some instrumentations drop the id of a result, or write another kind of id than on the call.
     """
     open_ids = tool_call_ids(reply) if reply else []
+    if not open_ids:
+        return list(observation)
     answered = {message.get("tool_call_id") for message in observation}
     free = [call_id for call_id in open_ids if call_id not in answered]
     joined: list[Message] = []

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import TypeVar
 
@@ -96,7 +97,6 @@ class _Owners:
         self._span: dict[str, Rollout | None] = {}
         self._conversation: dict[str, Rollout] = {}
         self._response: dict[str, Rollout | None] = {}
-        self._tool_call: dict[str, Rollout | None] = {}
         for rollout in rollouts:
             self._index(rollout)
         others = (span for span in evidence.spans if span.rollout_id is None)
@@ -141,9 +141,16 @@ class _Owners:
                 _note(self._span, span.span_id, rollout)
             if call.read.response_id is not None:
                 _note(self._response, call.read.response_id, rollout)
-            for call_id in tool_call_ids(call.read.reply) if call.read.reply else ():
-                _note(self._tool_call, call_id, rollout)
         self._conversation[rollout.rollout_id] = rollout
+
+    @cached_property
+    def _tool_call(self) -> Mapping[str, Rollout | None]:
+        index: dict[str, Rollout | None] = {}
+        for rollout in self._rollouts:
+            for call in rollout.calls:
+                for call_id in tool_call_ids(call.read.reply) if call.read.reply else ():
+                    _note(index, call_id, rollout)
+        return index
 
     def _linked(self, key: str, value: str) -> Rollout | None:
         if key == semconv.RESPONSE_ID:

@@ -13,11 +13,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters import RewardSignal
-from milegpo_plugin.trajectories.calls import Call, call_order
+from milegpo_plugin.trajectories.calls import Call, in_call_order
 
 _FINAL_NAMES: Final = frozenset({"final", "final_reward", "outcome", "outcome_reward"})
 
@@ -46,6 +47,8 @@ def score_rollout(calls: Sequence[Call], signals: Sequence[RewardSignal], name: 
         signals: its rewards.
         name: the dimension that counts; None for the first of each reward.
     """
+    if not signals:
+        return RolloutRewards(None, {})
     places = _Places(calls)
     in_time = sorted(signals, key=lambda signal: (signal.time_ns, places.start_of(signal)))
     rewards = [reward for signal in in_time if (reward := _reward(signal, places, name))]
@@ -74,9 +77,16 @@ class _Places:
     """From what a reward tells to the call that it belongs to."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
-        self._in_time = sorted(calls, key=call_order)
-        self._by_span = {span.span_id: call for call in calls for span in call.spans}
-        self._by_response = {call.read.response_id: call for call in calls if call.read.response_id}
+        self._calls = calls
+        self._in_time = in_call_order(calls)
+
+    @cached_property
+    def _by_span(self) -> Mapping[str, Call]:
+        return {span.span_id: call for call in self._calls for span in call.spans}
+
+    @cached_property
+    def _by_response(self) -> Mapping[str, Call]:
+        return {call.read.response_id: call for call in self._calls if call.read.response_id}
 
     def of(self, signal: RewardSignal) -> Call | None:
         """By link, by the span it stands on, else the last call that began before."""

@@ -68,8 +68,9 @@ def build_step(call: Call, observation: list[Message], reward: float | None) -> 
     read = call.read
     action = read_action(read.reply)
     flags = set(call.flags)
-    if any(UNPARSED_ARGUMENTS in asked.arguments for asked in action.tool_calls):
-        flags.add("invalid_arguments")
+    for asked in action.tool_calls:
+        if UNPARSED_ARGUMENTS in asked.arguments:
+            flags.add("invalid_arguments")
     if call.missing_turns:
         flags.add("missing_call")
     return trusted(
@@ -112,5 +113,4 @@ def final_observation(
 def _has_more_results(observation: Sequence[Message], predecessor: Call) -> bool:
     reply = predecessor.read.reply
     asked = len(reply.get("tool_calls", ())) if reply else 0
-    results = [message for message in observation if message["role"] == "tool"]
-    return 0 < asked < len(results)
+    return 0 < asked < len(observation) and asked < sum(message["role"] == "tool" for message in observation)

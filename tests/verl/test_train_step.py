@@ -95,7 +95,7 @@ def test_parameters_move_and_move_differently_under_milegpo_and_grpo(make_traine
         moves[stock] = trainer.actor_rollout_wg.weights() - before
         assert moves[stock].abs().max() > 0
         assert np.isfinite(metrics["actor/grad_norm"])
-    assert torch.nn.functional.cosine_similarity(moves[False], moves[True], dim=0) < 0.9
+    assert torch.nn.functional.cosine_similarity(moves[False], moves[True], dim=0) < 0.98
 
 
 @pytest.mark.parametrize("level", ["transition", "trajectory"])
