@@ -2,24 +2,30 @@
 
 Run it as ``python -m benchmarks.traces_speed`` or ``python benchmarks/traces_speed.py``. Both read the
 same store spans of one long rollout that AgentOps traced: a session with ``--calls`` model calls, each
-with the whole history so far, as far as the attribute limit of the SDK (128) lets it be. Before anything
-is timed, both must have found the same token ids. The least processor time of the repetitions is the
-figure: times of a busy machine scatter upwards. The last lines show how memory grows with the number of rollouts.
+with the whole history so far: as far as the attribute limit of the SDK (128) lets it be, and without a
+limit. Before anything is timed, both must have found the same token ids. The least processor time of the
+repetitions is the figure: times of a busy machine scatter upwards. The last lines show how memory grows
+with the number of rollouts. ``--file-gb 1`` also writes a trace file of that size and rebuilds it by
+``milegpo trajectories``, with the most memory that the command held.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 
+import orjson
 from agentlightning.adapter import TracerTraceToTriplet
 from agentlightning.types import Span as StoreSpan
 from rich.console import Console
@@ -33,9 +39,11 @@ from milegpo_plugin.trajectories import build_trajectories
 from milegpo_plugin.types import Trajectory
 
 ATTRIBUTE_LIMIT = 128
+NO_LIMIT = 10**6
 TOOLS = ("look", "move", "inventory", "take", "open_door")
 REQUIRED_RATIO = 10
 MEBIBYTE = 2**20
+GIGABYTE = 10**9
 
 
 def make_rollout(calls: int, number: int = 0, limit: int = ATTRIBUTE_LIMIT) -> list[dict[str, Any]]:
@@ -169,10 +177,19 @@ def peak_memory(work: Callable[[], object]) -> int:
 
 def compare(console: Console, sizes: Sequence[int], repetitions: int) -> bool:
     """Print the times of both; whether every ratio reaches the bar."""
-    table = Table("calls", "spans", "built-in ms", "ours ms", "built-in spans/s", "ours spans/s", "ratio")
+    table = Table(
+        "calls",
+        "spans",
+        "attribute limit",
+        "built-in ms",
+        "ours ms",
+        "built-in spans/s",
+        "ours spans/s",
+        "ratio",
+    )
     reached = True
-    for calls in sizes:
-        spans = [StoreSpan.model_validate(record) for record in make_rollout(calls)]
+    for calls, limit in product(sizes, (ATTRIBUTE_LIMIT, NO_LIMIT)):
+        spans = [StoreSpan.model_validate(record) for record in make_rollout(calls, limit=limit)]
         ours, theirs = token_ids(spans)
         if ours != theirs or len(ours) != calls:
             raise SystemExit(
@@ -182,8 +199,9 @@ def compare(console: Console, sizes: Sequence[int], repetitions: int) -> bool:
         fast = best_time(lambda spans=spans: read_ours(spans), repetitions)
         reached = reached and slow / fast >= REQUIRED_RATIO
         rates = [f"{len(spans) / seconds:,.0f}" for seconds in (slow, fast)]
-        row = (calls, len(spans), f"{slow * 1e3:.1f}", f"{fast * 1e3:.2f}", *rates, f"{slow / fast:.0f}")
-        table.add_row(*map(str, row))
+        times = (f"{slow * 1e3:.1f}", f"{fast * 1e3:.2f}", *rates, f"{slow / fast:.1f}")
+        shown = limit if limit < NO_LIMIT else "none"
+        table.add_row(str(calls), str(len(spans)), str(shown), *times)
     console.print(table)
     return reached
 
@@ -200,15 +218,49 @@ def measure_memory(console: Console, sizes: Sequence[int], calls: int = 30) -> N
         )
 
 
+def write_trace(path: Path, size: int, calls: int = 30) -> int:
+    """Store spans of ever new rollouts as JSON lines, ``size`` bytes of them; the number of spans."""
+    spans = 0
+    with path.open("wb") as stream:
+        numbers = count()
+        while stream.tell() < size:
+            records = make_rollout(calls, next(numbers))
+            stream.write(b"".join(orjson.dumps(record) + b"\n" for record in records))
+            spans += len(records)
+    return spans
+
+
+def rebuild_file(console: Console, gigabytes: float) -> None:
+    """Print time and peak memory of ``milegpo trajectories`` on a trace file of that size."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.jsonl"
+        spans = write_trace(trace, round(gigabytes * GIGABYTE))
+        command = ["trajectories", str(trace), "-o", str(trace.with_name("trajectories.jsonl")), "--plain"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "milegpo_plugin", *command], stdout=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = usage.ru_utime + usage.ru_stime
+        if status:
+            raise SystemExit(f"milegpo trajectories failed on {trace}")
+        console.print(
+            f"a file of {trace.stat().st_size / GIGABYTE:.2f} GB with {spans:,} spans: {seconds:.0f} s, "
+            f"{spans / seconds:,.0f} spans/s, {usage.ru_maxrss / 1024:,.0f} MiB at most"
+        )
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--calls", type=int, nargs="+", default=[30, 300], help="model calls of a rollout")
     parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--file-gb", type=float, default=0, help="size of a file to rebuild; by default none")
     arguments = parser.parse_args()
     console = Console(highlight=False)
     reached = compare(console, arguments.calls, arguments.repetitions)
     measure_memory(console, [1, 10, 100])
+    if arguments.file_gb:
+        rebuild_file(console, arguments.file_gb)
     raise SystemExit(None if reached else f"less than {REQUIRED_RATIO} times as fast as the built-in adapter")
 
 

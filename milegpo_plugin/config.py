@@ -27,7 +27,7 @@ from milegpo_plugin.errors import ConfigError, InputNotFoundError
 
 Estimator = Literal["milegpo", "graphgpo", "plangpo", "gigpo", "hgpo", "grpo", "rloo"]
 Stage = Literal["pcc", "rcs", "md", "graph"]
-Preset = Literal["alfworld", "webshop"]
+Preset = Literal["alfworld", "webshop", "robust"]
 OnFailure = Literal["drop", "zero", "keep"]
 FilterGroups = Literal["none", "outcome", "credit"]
 Mask = Literal["numbers", "uuids", "timestamps", "hex", "paths", "urls", "json_keys"]
@@ -45,6 +45,7 @@ _PRESETS: Final[dict[str, dict[str, Any]]] = {
         "mix_weight": 1.0,
         "norm": "mean",
     },
+    "robust": {"require_success": True, "episode_weight": 0.3},
 }
 
 
@@ -231,7 +232,7 @@ class CreditConfig(BaseModel):
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> CreditConfig:
-        """The paper's settings for ``alfworld`` or ``webshop``, with ``changes`` on top."""
+        """The paper's settings for ``alfworld`` or ``webshop``, or ours (``robust``), with ``changes`` on top."""
         if name not in _PRESETS:
             raise ConfigError(f"preset must be one of {', '.join(_PRESETS)}, got {name!r}")
         return cls.load({**_PRESETS[name], **changes})

@@ -30,7 +30,7 @@ EstimatorName = Annotated[
 ]
 StageName = Annotated[str | None, typer.Option("--stage", help="pcc (all), rcs, md or graph; for ablation.")]
 PresetName = Annotated[
-    str | None, typer.Option("--preset", help="The paper's settings: alfworld or webshop.")
+    str | None, typer.Option("--preset", help="The paper's settings (alfworld, webshop), or ours (robust).")
 ]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file of credit settings.")]
 Threshold = Annotated[float | None, typer.Option("--success-threshold", help="Success is reward > X.")]

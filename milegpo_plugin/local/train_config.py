@@ -40,7 +40,7 @@ class TrainConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     train: LoopSettings = LoopSettings()
-    credit: CreditConfig = CreditConfig()
+    credit: CreditConfig = CreditConfig.preset("robust")
     model: ModelSettings = ModelSettings()
     server: ServerSettings = ServerSettings()
     learner: LearnerSettings = LearnerSettings()
@@ -60,7 +60,10 @@ class TrainConfig(BaseModel):
 
     @classmethod
     def load(cls, values: dict[str, Any]) -> TrainConfig:
-        """Validate a plain mapping; ``credit: {preset: NAME, ...}`` starts from a preset."""
+        """Validate a plain mapping; ``credit: {preset: NAME, ...}`` starts from a preset.
+
+        Without ``credit`` the preset is ``robust``: traps of groups that never succeed mislead training.
+        """
         values = dict(values)
         credit = values.get("credit")
         if isinstance(credit, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from milegpo_plugin import semconv
@@ -13,6 +14,7 @@ from milegpo_plugin.types import JSON, Span, SpanEvent, SpanLink
 _KINDS: Final = ("UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 _STATUSES: Final = ("UNSET", "OK", "ERROR")
 _HEX_LENGTHS: Final = (16, 32)
+_NAMES_KEPT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ def hex_id(text: str) -> str:
     return base64.b64decode(text).hex()
 
 
+@lru_cache(_NAMES_KEPT)
 def span_kind(kind: int | str | None) -> str:
     """``SPAN_KIND_CLIENT``, ``SpanKind.CLIENT`` or 3 → ``CLIENT``."""
     if isinstance(kind, int):
@@ -88,6 +91,7 @@ def span_kind(kind: int | str | None) -> str:
     return (kind or "INTERNAL").removeprefix("SPAN_KIND_").rpartition(".")[2]
 
 
+@lru_cache(_NAMES_KEPT)
 def span_status(code: int | str | None) -> str:
     """``STATUS_CODE_ERROR`` or 2 → ``ERROR``."""
     if isinstance(code, int):

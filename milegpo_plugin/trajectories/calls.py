@@ -75,7 +75,7 @@ def is_reply(message: Message, reply: Message | None) -> bool:
         return False
     ids, reply_ids = tool_call_ids(message), tool_call_ids(reply)
     if ids and reply_ids:
-        return not set(ids).isdisjoint(reply_ids)
+        return ids == reply_ids or not set(ids).isdisjoint(reply_ids)
     text, reply_text = message_text(message), message_text(reply)
     names, reply_names = tool_names(message), tool_names(reply)
     if names and reply_names and names != reply_names:
@@ -89,7 +89,7 @@ def is_reply(message: Message, reply: Message | None) -> bool:
 
 def same_message(left: Message, right: Message) -> bool:
     """Whether two messages of two histories are one, whatever ids and extras they carry."""
-    return left is right or (
+    return left == right or (
         left["role"] == right["role"]
         and message_text(left) == message_text(right)
         and tool_names(left) == tool_names(right)
@@ -98,4 +98,5 @@ def same_message(left: Message, right: Message) -> bool:
 
 def tool_names(message: Message) -> list[str]:
     """The names of a message's tool calls, in order."""
-    return [call["function"]["name"] for call in message.get("tool_calls", ())]
+    calls = message.get("tool_calls")
+    return [call["function"]["name"] for call in calls] if calls else []
