@@ -82,21 +82,20 @@ def make_rollout(calls: int, number: int = 0, limit: int = ATTRIBUTE_LIMIT) -> l
     for call in range(calls):
         is_last = call == calls - 1
         call_id, name = f"call_{number}_{call}", TOOLS[call % len(TOOLS)]
-        reply = f"Step {call}."
         call_span = add(
-            "openai.chat.completion", root_id, call + 0.1, call + 0.5, _call(history, call, reply, is_last)
+            "openai.chat.completion", root_id, call + 0.1, call + 0.5, _call(history, number, call, is_last)
         )
         if not is_last:
             tool = {"tool.name": name, "tool.parameters": "{}", "tool.call.id": call_id}
             add(f"tool_call.{name}", call_span, call + 0.49, call + 0.499, tool)
-            _extend(history, 2 * call + 2, reply, call_id, name)
+            _extend(history, 2 * call + 2, _reply(call), call_id, name)
     reward = {"agentlightning.reward.0.name": "primary", "agentlightning.reward.0.value": 1.0}
     add("agentlightning.annotation", root_id, calls, calls, reward)
     add("rollout.session", None, 0.0, calls + 0.1, {"agentops.span.kind": "session"})
     return spans
 
 
-def _call(history: Iterable[tuple[str, Any]], call: int, reply: str, is_last: bool) -> dict[str, Any]:
+def _call(history: Iterable[tuple[str, Any]], number: int, call: int, is_last: bool) -> dict[str, Any]:
     functions = {
         f"gen_ai.request.functions.{index}.{key}": f"{tool} {key}"
         for index, tool in enumerate(TOOLS)
@@ -108,12 +107,12 @@ def _call(history: Iterable[tuple[str, Any]], call: int, reply: str, is_last: bo
         "gen_ai.request.model": "policy",
         **dict(history),
         **functions,
-        "gen_ai.response.id": f"chatcmpl-{call}",
+        "gen_ai.response.id": f"chatcmpl-{number}-{call}",
         "gen_ai.usage.prompt_tokens": 20 + call,
         "gen_ai.usage.completion_tokens": 8,
         "gen_ai.completion.0.finish_reason": "stop" if is_last else "tool_calls",
         "gen_ai.completion.0.role": "assistant",
-        "gen_ai.completion.0.content": reply,
+        "gen_ai.completion.0.content": _reply(call),
         "prompt_token_ids": list(range(20 + call)),
         "response_token_ids": [call + token for token in range(8)],
     }
@@ -130,6 +129,10 @@ def _extend(history: deque[tuple[str, Any]], place: int, reply: str, call_id: st
     history.append((tool + "role", "tool"))
     history.append((tool + "content", f"Room {place}. You see a door and a key on the desk."))
     history.append((tool + "tool_call_id", call_id))
+
+
+def _reply(call: int) -> str:
+    return f"Step {call}."
 
 
 def _span_id(number: int, place: int) -> str:
