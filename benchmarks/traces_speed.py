@@ -183,7 +183,7 @@ def compare(console: Console, sizes: Sequence[int], repetitions: int) -> bool:
     table = Table(
         "calls",
         "spans",
-        "attribute limit",
+        "limit",
         "built-in ms",
         "ours ms",
         "built-in spans/s",
