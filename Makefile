@@ -58,8 +58,9 @@ test-slow: $(READY) ## Run the minutes-long tests (some need node and npm)
 	$(RUN)/python -m pytest -m "slow and not browser" \
 		--ignore=tests/verl --ignore=tests/vllm --ignore=tests/agl1 --ignore=tests/agents --ignore=tests/environments/engines
 
+# The planner's build calls a program named python: it must be that of the venv.
 $(VENV)/.ready-agents: $(READY)
-	$(BIN)/python -m pip install --quiet -c constraints-agl03.txt -e '.[agents,environments]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" python -m pip install --quiet -c constraints-agl03.txt -e '.[agents,environments]'
 	@touch $@
 
 test-agents: $(VENV)/.ready-agents ## Train agents of six frameworks; play ALFWorld and ScienceWorld (needs a C++ compiler)

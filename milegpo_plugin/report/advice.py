@@ -40,6 +40,7 @@ def credit_advice(metrics: Mapping[str, float]) -> list[str]:
     if silent > MOSTLY * groups:
         advice.append(
             f"{silent:.0f} of {groups:.0f} groups end all alike ({metrics['groups_rescued']:.0f} got step credit "
-            "all the same): use tasks of middling difficulty, or more rollouts a task"
+            "all the same): use tasks of middling difficulty, or more rollouts a task; where all fail, "
+            "require_success: true (preset robust) keeps their traps out of training"
         )
     return advice
