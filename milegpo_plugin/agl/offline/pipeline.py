@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -82,10 +83,19 @@ def credit_files(
     writer = PartWriter(folder.absolute(), config, format, nodes)
     _start(ray)
     tally = Tally()
-    try:
+    with _no_parts_after_an_error(ray, folder):
         for number, account in _run(ray, units, reader, writer, count):
             (tally.add_unit if number == ACCOUNT else tally.add_part)(account)
         result = tally.summarize(folder, paths, options.rewards)
+    _write_summary(result)
+    return result
+
+
+@contextmanager
+def _no_parts_after_an_error(ray: Any, folder: Path) -> Iterator[None]:
+    """Half a batch must not look like a whole one."""
+    try:
+        yield
     except ray.exceptions.RayError as error:
         _remove_parts(folder)
         cause = getattr(error, "cause", None) or error
@@ -93,8 +103,6 @@ def credit_files(
     except MilegpoError:
         _remove_parts(folder)
         raise
-    _write_summary(result)
-    return result
 
 
 def _run(

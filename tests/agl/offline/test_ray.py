@@ -18,7 +18,8 @@ PARTS = 5
 @pytest.fixture(scope="module")
 def cluster():
     """Ray on this machine, with two processors."""
-    ray = pytest.importorskip("ray")
+    import ray
+
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="warning")
     yield
     ray.shutdown()
@@ -44,7 +45,8 @@ def test_ray_gives_the_numbers_of_one_process(offline, write, out):
 @pytest.mark.slow
 @pytest.mark.usefixtures("cluster")
 def test_ray_writes_parquet_with_the_same_numbers(offline, write, out):
-    parquet = pytest.importorskip("pyarrow.parquet")
+    from pyarrow import parquet
+
     paths = write(offline.make(18))
     credit_files(paths, out, format="parquet", nodes=True, parts=2)
     credit = assign_credit(read_input(paths).trajectories)
