@@ -78,11 +78,12 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     GenAIAny(),
     TraceloopOld(),
 )
+_RECOGNISERS: Final = tuple((dialect.recognises, dialect) for dialect in DIALECTS)
 
 
 def dialect_of(span: Span) -> Dialect | None:
     """The dialect that ``span`` belongs to, or None when nobody knows it."""
-    for dialect in DIALECTS:
-        if dialect.recognises(span):
+    for recognises, dialect in _RECOGNISERS:
+        if recognises(span):
             return dialect
     return None

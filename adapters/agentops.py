@@ -42,8 +42,8 @@ class AgentOps(Dialect):
     def recognises(self, span: Span) -> bool:
         """Its call spans have no key of their own once the oldest are evicted: the name tells."""
         return (
-            semconv.AGENTOPS_SPAN_KIND in span.attributes
-            or span.name == semconv.AGENTOPS_CALL_SPAN
+            span.name == semconv.AGENTOPS_CALL_SPAN
+            or semconv.AGENTOPS_SPAN_KIND in span.attributes
             or (
                 semconv.AGENTOPS_TOOL_CALL_ID in span.attributes
                 and span.name.startswith(semconv.AGENTOPS_TOOL_CALL_SPAN)

@@ -8,7 +8,7 @@ built when they are looked at: of a long history usually only the end is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Final, NamedTuple, overload
 
 from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
@@ -45,12 +45,13 @@ class FlatMessages(Sequence[Message]):
     @overload
     def __getitem__(self, place: slice) -> list[Message]: ...
     def __getitem__(self, place: int | slice) -> Message | list[Message]:
+        found = self._built[place]
+        if type(found) is dict:
+            return found
         if isinstance(place, slice):
             return [self[index] for index in range(*place.indices(len(self._built)))]
-        message = self._built[place]
-        if message is None:
-            index = place if place >= 0 else place + len(self._built)
-            message = self._built[place] = self._read(self.first_index + index)
+        index = place if place >= 0 else place + len(self._built)
+        message = self._built[place] = self._read(self.first_index + index)
         return message
 
 
@@ -60,18 +61,18 @@ def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
     A message is complete when it has a role: the role is written first, so it is evicted first.
     """
     first, last = message_range(attributes, prefix, ".role")
-    return FlatMessages(first, last, lambda number: _read_message(attributes, prefix, number))
+    return FlatMessages(first, last, partial(_read_message, attributes, prefix))
 
 
 def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
     """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
     known = _role_keys(prefix, role)
-    present: Collection[int] = [known[key] for key in filter(known.__contains__, attributes)]
-    if not present or _USUAL_LENGTH - 1 in present:
+    present: Collection[int] = list(map(known.__getitem__, known.keys() & attributes.keys()))
+    last = max(present, default=-1)
+    if last in (-1, _USUAL_LENGTH - 1):
         present = _role_numbers(attributes, prefix, role)
-    if not present:
-        return 0, -1
-    first, last = min(present), max(present)
+        last = max(present, default=-1)
+    first = min(present, default=0)
     if last - first + 1 > len(present):
         first = last
         while first - 1 in present:

@@ -59,11 +59,12 @@ def chat_message(
 
 def chat_tool_call(call_id: JSON, name: JSON, arguments: JSON) -> dict[str, JSON]:
     """One tool call in chat form."""
-    text = as_text(arguments)
+    text = arguments if type(arguments) is str else as_text(arguments)
+    called = name if type(name) is str else as_text(name)
     return {
         "id": as_name(call_id),
         "type": "function",
-        "function": {"name": as_text(name) or "", "arguments": "{}" if text is None else text},
+        "function": {"name": called or "", "arguments": "{}" if text is None else text},
     }
 
 
@@ -119,7 +120,12 @@ def message_text(message: Message) -> str | None:
 def tool_call_ids(message: Message) -> list[str]:
     """The ids of a message's tool calls, in order."""
     calls = message.get("tool_calls")
-    return [call["id"] for call in calls if call["id"]] if calls else []
+    if not calls:
+        return []
+    if len(calls) > 1:
+        return [call["id"] for call in calls if call["id"]]
+    only = calls[0]["id"]
+    return [only] if only else []
 
 
 def read_action(reply: Message | None) -> Action:

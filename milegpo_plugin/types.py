@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -71,20 +72,27 @@ class _Record(BaseModel):
 
 
 Record = TypeVar("Record", bound=_Record)
+_new = object.__new__
+_set = object.__setattr__
 
 
 def trusted(model: type[Record], fields: dict[str, Any]) -> Record:
     """An instance of ``fields``, neither checked nor copied: all fields of ``model``, in order, of right types.
 
-    ``model_construct`` does the same more slowly, since it looks for aliases and defaults.
+    ``model_construct`` does the same more slowly, since it looks for aliases and defaults. All records share
+    the set of their set fields: pydantic adds none but the fields of the model, and they are in it.
     """
-    record = model.__new__(model)
-    set_field = object.__setattr__
-    set_field(record, "__dict__", fields)
-    set_field(record, "__pydantic_fields_set__", set(fields))
-    set_field(record, "__pydantic_extra__", {})
-    set_field(record, "__pydantic_private__", None)
+    record: Record = _new(model)
+    _set(record, "__dict__", fields)
+    _set(record, "__pydantic_fields_set__", _all_fields(model))
+    _set(record, "__pydantic_extra__", {})
+    _set(record, "__pydantic_private__", None)
     return record
+
+
+@cache
+def _all_fields(model: type[BaseModel]) -> set[str]:
+    return set(model.model_fields)
 
 
 class ToolCall(_Record):

@@ -38,32 +38,37 @@ def is_flat_span(document: JSON) -> bool:
 def span_from_record(record: Any) -> Span:
     """One flat record as a span. Its attributes are kept, not copied."""
     field = _fields(record).get
-    context = _fields(field("context"))
-    status = _fields(field("status"))
+    trace_id, span_id, parent_id = field("trace_id"), field("span_id"), field("parent_id")
+    if not trace_id or not span_id:
+        context = _fields(field("context"))
+        trace_id, span_id = trace_id or context.get("trace_id"), span_id or context.get("span_id")
+    status = _fields(field("status")).get
     attributes = field("attributes") or {}
     resource = _fields(field("resource")).get("attributes") or {}
     rollout_id, attempt_id = field("rollout_id"), field("attempt_id")
     if rollout_id is None:
         rollout_id, attempt_id = platform_ids(attributes, resource)
-    events, links, parent_id = field("events"), field("links"), field("parent_id")
-    return Span(
-        trace_id=_hex(field("trace_id") or context.get("trace_id")),
-        span_id=_hex(field("span_id") or context.get("span_id")),
-        parent_id=(_hex(parent_id) or None) if parent_id else None,
-        name=field("name") or "",
-        start_ns=nanoseconds(field("start_time")),
-        end_ns=nanoseconds(field("end_time")),
-        kind=span_kind(field("kind")),
-        scope=_fields(field("instrumentation_scope")).get("name") or "",
-        status=span_status(status.get("status_code")),
-        status_message=status.get("description") or "",
-        attributes=attributes if isinstance(attributes, dict) else dict(attributes),
-        events=tuple(map(_event, events)) if events else (),
-        links=tuple(map(_link, links)) if links else (),
-        resource=resource if isinstance(resource, dict) else dict(resource),
-        rollout_id=rollout_id,
-        attempt_id=attempt_id,
-        sequence_id=field("sequence_id"),
+    scope, events, links = field("instrumentation_scope"), field("events"), field("links")
+    return Span(  # in the order of the fields: names take twice as long as all the rest of the call
+        _hex(trace_id),
+        _hex(span_id),
+        (_hex(parent_id) or None) if parent_id else None,
+        field("name") or "",
+        nanoseconds(field("start_time")),
+        nanoseconds(field("end_time")),
+        span_kind(field("kind")),
+        (_fields(scope).get("name") or "") if scope else "",
+        span_status(status("status_code")),
+        status("description") or "",
+        attributes if isinstance(attributes, dict) else dict(attributes),
+        tuple(map(_event, events)) if events else (),
+        (),
+        tuple(map(_link, links)) if links else (),
+        resource if isinstance(resource, dict) else dict(resource),
+        0,
+        rollout_id,
+        attempt_id,
+        field("sequence_id"),
     )
 
 

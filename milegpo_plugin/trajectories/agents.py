@@ -28,11 +28,18 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
     if evidence.scopes:
         chains = _Chains(evidence, calls)
         for call in calls:
-            call.scopes = next((chain for span in call.spans if (chain := chains.of(span))), ())
+            call.scopes = chains.around(call)
         chains.linked = {id(call.scopes[-1]) for call in calls if call.scopes}
         _assign_by_time([call for call in calls if not call.scopes], evidence.scopes, chains)
     for call in calls:
-        call.agent = call.read.agent or next((scope.name for scope in call.scopes if scope.name), None)
+        call.agent = call.read.agent or _nearest_name(call.scopes)
+
+
+def _nearest_name(chain: Sequence[AgentScope]) -> str | None:
+    for scope in chain:
+        if scope.name:
+            return scope.name
+    return None
 
 
 class _Chains:
@@ -40,7 +47,8 @@ class _Chains:
 
     def __init__(self, evidence: Evidence, calls: Sequence[Call]) -> None:
         scopes = {(scope.span.trace_id, scope.span.span_id): scope for scope in evidence.scopes}
-        spans = [*(scope.span for scope in evidence.scopes), *(span for call in calls for span in call.spans)]
+        spans = [scope.span for scope in evidence.scopes]
+        spans.extend([span for call in calls for span in call.spans])
         self._nearest: Mapping[SpanKey, SpanKey | None] = nearest_ancestors(
             evidence.tree, spans, scopes.keys()
         )
@@ -49,10 +57,13 @@ class _Chains:
         self._scopes = scopes
         self._cache: dict[SpanKey, Chain] = {}
 
-    def of(self, span: Span) -> Chain:
-        """The scopes around ``span``, itself not included."""
-        nearest = self._nearest.get((span.trace_id, span.span_id))
-        return () if nearest is None else self._chain(nearest)
+    def around(self, call: Call) -> Chain:
+        """The scopes around the outermost of the call's spans that has any."""
+        for span in call.spans:
+            nearest = self._nearest[span.trace_id, span.span_id]
+            if nearest is not None:
+                return self._chain(nearest)
+        return ()
 
     def from_scope(self, scope: AgentScope) -> Chain:
         """``scope`` and the scopes around it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
 from milegpo_plugin import semconv
 from milegpo_plugin.trajectories.calls import Call
@@ -23,6 +25,8 @@ from milegpo_plugin.trajectories.steps import (
 from milegpo_plugin.trajectories.tasks import task_of
 from milegpo_plugin.types import Skipped, Step, Trajectory
 
+_SPAN_ID: Final = attrgetter("span_id")
+
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
@@ -36,7 +40,8 @@ class Assembled:
 def assemble(rollout: Rollout, evidence: RolloutEvidence, options: ReconstructOptions) -> Assembled:
     """Observations, actions, results, rewards and flags of one rollout."""
     calls, skipped = drop_retried(rollout.calls)
-    kept = [call for call in calls if _is_wanted(call, options)]
+    filters = options.agents or options.models or options.span_names
+    kept = [call for call in calls if _is_wanted(call, options)] if filters else calls
     if not kept:
         reason = f"none of its {len(calls)} model calls passes the filter"
         skipped.append(Skipped("rollout", rollout.rollout_id, reason))
@@ -108,7 +113,7 @@ def _lift_missing_token_ids(steps: Sequence[Step]) -> bool:
 def _has_orphan(calls: Sequence[Call], evidence: RolloutEvidence) -> bool:
     """Whether the parent of a call's outermost span was not recorded."""
     parents = {call.spans[0].parent_id for call in calls} - {None}
-    return not parents <= {span.span_id for span in evidence.spans}
+    return bool(parents.difference(map(_SPAN_ID, evidence.spans)))
 
 
 def _has_failed(last: Call, evidence: RolloutEvidence) -> bool:

@@ -49,9 +49,9 @@ def _sorted(skipped: Iterable[Skipped]) -> list[Skipped]:
 
 
 def _count_flags(trajectories: Iterable[Trajectory]) -> Counter[str]:
-    flags: Counter[str] = Counter()
+    flags: list[str] = []
     for trajectory in trajectories:
-        flags.update(trajectory.flags)
+        flags.extend(trajectory.flags)
         for step in trajectory.steps:
-            flags.update(step.flags)
-    return flags
+            flags.extend(step.flags)
+    return Counter(flags)

@@ -159,7 +159,9 @@ def _sweep(
 def _only(reading: Reading) -> Call:
     """The call of a reading without copies."""
     call, span = reading.call, reading.call.span
-    return Call(call, (span,), span.start_ns, span.end_ns, flags=set(reading.flags))
+    made = Call(call, (span,), span.start_ns, span.end_ns)
+    made.flags.update(reading.flags)
+    return made
 
 
 def _merge(copies: Copies, tree: SpanTree) -> Call:

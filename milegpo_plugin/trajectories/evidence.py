@@ -57,7 +57,9 @@ def read_evidence(spans: Iterable[Span]) -> Evidence:
     for span in ordered:
         _read_span(span, evidence)
     evidence.tools = merge_nested_runs(evidence.tools, evidence.scopes, evidence.tree)
-    evidence.counts.update(tool_runs=len(evidence.tools), rewards=len(evidence.rewards))
+    evidence.counts.update(
+        model_calls=len(evidence.readings), tool_runs=len(evidence.tools), rewards=len(evidence.rewards)
+    )
     return evidence
 
 
@@ -97,7 +99,9 @@ def _fullness(span: Span) -> tuple[int, int, int, bool, str]:
 def _read_span(span: Span, evidence: Evidence) -> None:
     if span.attributes.get(semconv.LOGFIRE_SPAN_TYPE) == _PENDING:
         return
-    evidence.rewards.extend(read_rewards(span))
+    rewards = read_rewards(span)
+    if rewards:
+        evidence.rewards.extend(rewards)
     dialect = dialect_of(span)
     if dialect is None:
         evidence.counts["unknown_spans"] += 1
@@ -105,7 +109,6 @@ def _read_span(span: Span, evidence: Evidence) -> None:
     call = dialect.read_call(span, evidence.tree)
     if call is not None:
         evidence.readings.append(Reading(call, dialect.name, _flags(call)))
-        evidence.counts["model_calls"] += 1
     _read_structure(span, dialect, evidence)
 
 

@@ -14,18 +14,9 @@ def new_messages(call: Call) -> list[Message]:
 
     Flags the call with ``partial_history`` when lost messages may be among the new ones.
     """
-    messages = call.read.messages
-    predecessor = call.predecessor
-    if predecessor is None or call.read.is_delta:
-        _flag_partial(call, bool(call.read.first_index))
-        return _without_system(messages)
-    if _has_lost_its_end(call) and call.input_end <= predecessor.input_end:
-        _flag_partial(call, True)
-        return []
-    start, is_certain = _start_of_new(call, predecessor)
-    new = list(messages[start:]) if start else _without_system(messages)
-    _flag_partial(call, bool(call.read.first_index) and not is_certain)
-    _flag_partial(call, _has_lost_its_end(call) and not new)
+    new, is_partial = _new_messages(call)
+    if is_partial:
+        call.flags.add("partial_history")
     return new
 
 
@@ -35,9 +26,8 @@ def recover_reply(call: Call) -> Message | None:
     if predecessor is None or call.missing_turns or call.read.is_delta:
         return None
     offset = predecessor.input_end - call.read.first_index
-    if not _continues(call, predecessor, offset):
-        return None
-    return merge_replies(call.read.messages[offset : _end_of_turn(call.read.messages, offset)])
+    end = _end_of_answer(call, predecessor, offset)
+    return None if end is None else merge_replies(call.read.messages[offset:end])
 
 
 def join_tool_results(observation: Sequence[Message], reply: Message | None) -> list[Message]:
@@ -48,8 +38,10 @@ def join_tool_results(observation: Sequence[Message], reply: Message | None) -> 
     open_ids = tool_call_ids(reply) if reply else []
     if not open_ids:
         return list(observation)
-    answered = {message.get("tool_call_id") for message in observation}
-    free = [call_id for call_id in open_ids if call_id not in answered]
+    answered = [message.get("tool_call_id") for message in observation]
+    free = [call_id for call_id in open_ids if call_id not in answered] if answered != open_ids else ()
+    if not free:
+        return list(observation)
     joined: list[Message] = []
     for message in observation:
         known = message["role"] != "tool" or message.get("tool_call_id") in open_ids
@@ -57,6 +49,19 @@ def join_tool_results(observation: Sequence[Message], reply: Message | None) -> 
             message = {**message, "tool_call_id": free.pop(0)}
         joined.append(message)
     return joined
+
+
+def _new_messages(call: Call) -> tuple[list[Message], bool]:
+    """The new messages, and whether some may be lost."""
+    messages, predecessor = call.read.messages, call.predecessor
+    if predecessor is None or call.read.is_delta:
+        return _without_system(messages), bool(call.read.first_index)
+    has_lost_its_end = _has_lost_its_end(call)
+    if has_lost_its_end and call.input_end <= predecessor.input_end:
+        return [], True
+    start, is_certain = _start_of_new(call, predecessor)
+    new = list(messages[start:]) if start else _without_system(messages)
+    return new, bool(call.read.first_index and not is_certain) or (has_lost_its_end and not new)
 
 
 def _start_of_new(call: Call, predecessor: Call) -> tuple[int, bool]:
@@ -67,8 +72,9 @@ def _start_of_new(call: Call, predecessor: Call) -> tuple[int, bool]:
     """
     messages = call.read.messages
     offset = predecessor.input_end - call.read.first_index
-    if _continues(call, predecessor, offset):
-        return _end_of_turn(messages, offset), True
+    end = _end_of_answer(call, predecessor, offset)
+    if end is not None:
+        return end, True
     places = range(len(messages) - 1, -1, -1)
     for place in places:
         if is_reply(messages[place], predecessor.read.reply):
@@ -83,31 +89,22 @@ def _has_lost_its_end(call: Call) -> bool:
     return bool(dropped) or "truncated_json" in call.flags
 
 
-def _flag_partial(call: Call, holds: bool) -> None:
-    if holds:
-        call.flags.add("partial_history")
-
-
-def _continues(call: Call, predecessor: Call, offset: int) -> bool:
-    """Whether the request of ``call`` begins with the predecessor's and then its answer.
+def _end_of_answer(call: Call, predecessor: Call, offset: int) -> int | None:
+    """Where the answer at ``offset`` ends when ``call``'s request is the predecessor's, then its answer; else None.
 
     The answer may be missing: some agents drop a turn that failed. A request that is no longer than
     the predecessor's is no continuation: it shows a window of the history, or it is a retry.
     """
-    messages = call.read.messages
+    messages, earlier = call.read.messages, predecessor.read
     if not 0 <= offset < len(messages):
-        return False
-    if (
-        offset
-        and predecessor.read.messages
-        and not same_message(messages[offset - 1], predecessor.read.messages[-1])
-    ):
-        return False
-    turn = messages[offset : _end_of_turn(messages, offset)]
-    reply = predecessor.read.reply
-    if not turn or reply is None or is_incomplete(predecessor.read):
-        return True
-    return any(is_reply(message, reply) for message in turn) or _is_split(turn, reply)
+        return None
+    if offset and earlier.messages and not same_message(messages[offset - 1], earlier.messages[-1]):
+        return None
+    end, reply = _end_of_turn(messages, offset), earlier.reply
+    if end == offset or reply is None or is_incomplete(earlier) or is_reply(messages[offset], reply):
+        return end
+    turn = messages[offset:end]
+    return end if any(is_reply(message, reply) for message in turn) or _is_split(turn, reply) else None
 
 
 def _is_split(turn: Sequence[Message], reply: Message) -> bool:
@@ -117,8 +114,8 @@ def _is_split(turn: Sequence[Message], reply: Message) -> bool:
 
 def _end_of_turn(messages: Sequence[Message], start: int) -> int:
     """The end of the run of assistant messages at ``start``."""
-    end = start
-    while end < len(messages) and messages[end]["role"] == "assistant":
+    end, count = start, len(messages)
+    while end < count and messages[end]["role"] == "assistant":
         end += 1
     return end
 

@@ -88,19 +88,9 @@ class _Owners:
 
     def __init__(self, rollouts: Sequence[Rollout], evidence: Evidence) -> None:
         self._rollouts = sorted(rollouts, key=lambda rollout: rollout.calls[0].start_ns)
-        self._starts = [rollout.calls[0].start_ns for rollout in self._rollouts]
-        ends = (max(call.end_ns for call in rollout.calls) for rollout in self._rollouts)
-        self._ends = list(accumulate(ends, max))
+        self._evidence = evidence
         self._platform = {(r.rollout_id, r.attempt_id): r for r in rollouts if r.by_platform}
-        self._trace: defaultdict[str, dict[Rollout, None]] = defaultdict(dict)
-        self._anchors: dict[SpanKey, Rollout | None] = {}
-        self._span: dict[str, Rollout | None] = {}
-        self._conversation: dict[str, Rollout] = {}
-        self._response: dict[str, Rollout | None] = {}
-        for rollout in rollouts:
-            self._index(rollout)
-        others = (span for span in evidence.spans if span.rollout_id is None)
-        self._nearest = nearest_ancestors(evidence.tree, others, self._anchors.keys())
+        self._conversation = {rollout.rollout_id: rollout for rollout in rollouts}
 
     def of_span(self, span: Span) -> Rollout | None:
         """By platform ids, by the call or agent at or above the span, else by the trace.
@@ -110,8 +100,9 @@ class _Owners:
         if span.rollout_id is not None:
             return self._platform.get((span.rollout_id, span.attempt_id))
         key = _key(span)
-        anchored = self._anchors.get(key if key in self._anchors else self._nearest.get(key) or key)
-        owner = anchored or _only(self._trace.get(span.trace_id, ()))
+        anchors = self._places.anchors
+        anchored = anchors.get(key if key in anchors else self._nearest.get(key) or key)
+        owner = anchored or _only(self._places.traces.get(span.trace_id, ()))
         if owner is None and span.name.startswith(semconv.AGL_SPANS):
             return self._by_time(span.start_ns)
         return owner
@@ -133,15 +124,27 @@ class _Owners:
         named = self._conversation.get(conversation) if conversation else None
         return self.of_span(signal.span) or named or self._by_time(signal.time_ns)
 
-    def _index(self, rollout: Rollout) -> None:
-        for call in rollout.calls:
-            for span in (*call.spans, *(scope.span for scope in call.scopes)):
-                self._trace[span.trace_id][rollout] = None
-                _note(self._anchors, _key(span), rollout)
-                _note(self._span, span.span_id, rollout)
-            if call.read.response_id is not None:
-                _note(self._response, call.read.response_id, rollout)
-        self._conversation[rollout.rollout_id] = rollout
+    @cached_property
+    def _places(self) -> _Places:
+        """Made at the first use, as are the others: a platform's ids mostly tell all."""
+        places = _Places()
+        for rollout in self._rollouts:
+            places.add(rollout)
+        return places
+
+    @cached_property
+    def _nearest(self) -> Mapping[SpanKey, SpanKey | None]:
+        others = (span for span in self._evidence.spans if span.rollout_id is None)
+        return nearest_ancestors(self._evidence.tree, others, self._places.anchors.keys())
+
+    @cached_property
+    def _response(self) -> Mapping[str, Rollout | None]:
+        index: dict[str, Rollout | None] = {}
+        for rollout in self._rollouts:
+            for call in rollout.calls:
+                if call.read.response_id is not None:
+                    _note(index, call.read.response_id, rollout)
+        return index
 
     @cached_property
     def _tool_call(self) -> Mapping[str, Rollout | None]:
@@ -156,19 +159,44 @@ class _Owners:
         if key == semconv.RESPONSE_ID:
             return self._response.get(value)
         if key == "trace_id":
-            return _only(self._trace.get(value, ()))
+            return _only(self._places.traces.get(value, ()))
         if key == "span_id":
-            return self._span.get(value)
+            return self._places.spans.get(value)
         return None
 
     def _by_time(self, time_ns: int) -> Rollout | None:
         """The latest rollout that began before, unless an earlier one was still going on then."""
-        before = bisect_left(self._starts, time_ns)
+        starts, ends = self._times
+        before = bisect_left(starts, time_ns)
         if not before or self._rollouts[before - 1].by_platform:
             return None
         latest = self._rollouts[before - 1]
-        earlier_end = self._ends[before - 2] if before > 1 else 0
-        return latest if earlier_end <= self._starts[before - 1] else None
+        earlier_end = ends[before - 2] if before > 1 else 0
+        return latest if earlier_end <= starts[before - 1] else None
+
+    @cached_property
+    def _times(self) -> tuple[list[int], list[int]]:
+        """When each rollout began, and when all up to it had ended."""
+        starts = [rollout.calls[0].start_ns for rollout in self._rollouts]
+        ends = (max(call.end_ns for call in rollout.calls) for rollout in self._rollouts)
+        return starts, list(accumulate(ends, max))
+
+
+class _Places:
+    """The rollouts of traces, and of the spans of calls and of the agents around them."""
+
+    def __init__(self) -> None:
+        self.traces: defaultdict[str, dict[Rollout, None]] = defaultdict(dict)
+        self.anchors: dict[SpanKey, Rollout | None] = {}
+        self.spans: dict[str, Rollout | None] = {}
+
+    def add(self, rollout: Rollout) -> None:
+        """Note where ``rollout`` was recorded."""
+        for call in rollout.calls:
+            for span in (*call.spans, *(scope.span for scope in call.scopes)):
+                self.traces[span.trace_id][rollout] = None
+                _note(self.anchors, _key(span), rollout)
+                _note(self.spans, span.span_id, rollout)
 
 
 def _note(index: dict[_Key, Rollout | None], key: _Key, rollout: Rollout) -> None:

@@ -103,8 +103,9 @@ class _Threads:
         messages = call.read.messages
         place = len(messages) - 1
         while place >= 0:
-            found = self._owner_of_result(call, messages[place])
-            if messages[place]["role"] == "assistant":
+            message = messages[place]
+            found = self._owner_of_result(call, message)
+            if message["role"] == "assistant":
                 start = _start_of_turn(messages, place)
                 found = self._owner_of_turn(call, messages, start, place)
                 unknown += found is None

@@ -51,7 +51,7 @@ def contested_calls(calls: Sequence[Call]) -> set[Call]:
 
     Nothing tells which of those calls go on with them.
     """
-    incomplete = [call for call in calls if call.read.messages and is_incomplete(call.read)]
+    incomplete = [call for call in calls if is_incomplete(call.read) and call.read.messages]
     shown: defaultdict[tuple[int, str | None], set[Hashable]] = defaultdict(set)
     ends = {call.input_end for call in incomplete}
     for call in calls if ends else ():
