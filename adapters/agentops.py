@@ -18,6 +18,7 @@ from milegpo_plugin.adapters.messages import chat_message, chat_tool_call
 from milegpo_plugin.adapters.values import (
     as_count,
     as_integers,
+    as_name,
     as_text,
     first_text,
     logprob_values,
@@ -91,7 +92,7 @@ class AgentOps(Dialect):
     def read_agent(self, span: Span) -> AgentScope | None:
         """A session, agent, workflow or crew of ``agentops.start_trace`` or a decorator."""
         kind = span.attributes.get(semconv.AGENTOPS_SPAN_KIND)
-        if kind not in _SCOPE_KINDS:
+        if kind is None or as_name(kind) not in _SCOPE_KINDS:
             return None
         name = span.name.removesuffix(".agent") if kind == "agent" else None
         return AgentScope(span=span, name=name)

@@ -41,7 +41,7 @@ class AglEvents(Dialect):
     @override
     def read_call(self, span: Span, tree: SpanTree) -> ModelCall | None:
         """A ``model_request``: chat completions, or the older completions of a bare prompt."""
-        data = span.attributes[semconv.AGL_EVENT_DATA]
+        data = span.attributes.get(semconv.AGL_EVENT_DATA)
         if span.attributes[semconv.AGL_EVENT_TYPE] != semconv.AGL_MODEL_REQUEST_EVENT:
             return None
         fields = read_completion(dig(data, "response"))
@@ -82,10 +82,10 @@ class Declared:
 
 def read_declared(span: Span) -> Declared | None:
     """The free event that ``span`` is, when it is of a kind that credit uses."""
-    kind = span.attributes.get(semconv.AGL_EVENT_TYPE)
-    if kind not in _DECLARING:
+    kind = as_name(span.attributes.get(semconv.AGL_EVENT_TYPE))
+    if kind is None or kind not in _DECLARING:
         return None
-    return Declared(span=span, kind=kind, content=_content(kind, span.attributes[semconv.AGL_EVENT_DATA]))
+    return Declared(span=span, kind=kind, content=_content(kind, span.attributes.get(semconv.AGL_EVENT_DATA)))
 
 
 def _request_messages(request: JSON) -> list[Message]:

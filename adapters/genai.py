@@ -18,6 +18,7 @@ from milegpo_plugin.adapters.base import AgentScope, Dialect, ModelCall, SpanTre
 from milegpo_plugin.adapters.messages import chat_message, merge_replies, read_instructions, read_messages
 from milegpo_plugin.adapters.values import (
     as_count,
+    as_name,
     as_text,
     first_text,
     parse_arguments,
@@ -42,12 +43,17 @@ class Content:
     flags: set[str] = field(default_factory=set)
 
 
+def operation_of(span: Span) -> str | None:
+    """The GenAI operation that ``span`` names."""
+    return as_name(span.attributes.get(semconv.OPERATION))
+
+
 class GenAIDialect(Dialect):
     """Spans that follow the GenAI conventions; subclasses say which are theirs."""
 
     def is_call(self, span: Span) -> bool:
         """Whether ``span`` is a model call."""
-        return span.attributes.get(semconv.OPERATION) in CALL_OPERATIONS
+        return operation_of(span) in CALL_OPERATIONS
 
     @override
     def read_call(self, span: Span, tree: SpanTree) -> ModelCall | None:
@@ -102,7 +108,7 @@ class GenAIDialect(Dialect):
     @override
     def read_agent(self, span: Span) -> AgentScope | None:
         """An ``invoke_agent`` or ``invoke_workflow`` span; ``create_agent`` runs nothing."""
-        operation = span.attributes.get(semconv.OPERATION)
+        operation = operation_of(span)
         if operation not in _SCOPE_OPERATIONS:
             return None
         return AgentScope(

@@ -11,7 +11,7 @@ from typing import Final
 from typing_extensions import override
 
 from milegpo_plugin import semconv
-from milegpo_plugin.adapters.genai import CALL_OPERATIONS, GenAIDialect
+from milegpo_plugin.adapters.genai import CALL_OPERATIONS, GenAIDialect, operation_of
 from milegpo_plugin.types import Span
 
 _OTHER_OPERATIONS: Final = frozenset({"invoke_agent", "invoke_workflow", "execute_tool", "create_agent"})
@@ -25,7 +25,7 @@ class GenAIAny(GenAIDialect):
     @override
     def recognises(self, span: Span) -> bool:
         """By the operation, else by the messages: an old SDK may have evicted the operation."""
-        return span.attributes.get(semconv.OPERATION) in CALL_OPERATIONS | _OTHER_OPERATIONS or (
+        return operation_of(span) in CALL_OPERATIONS | _OTHER_OPERATIONS or (
             semconv.OUTPUT_MESSAGES in span.attributes
         )
 

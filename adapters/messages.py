@@ -45,8 +45,13 @@ def chat_message(
     tool_call_id: JSON = None,
     name: JSON = None,
 ) -> Message:
-    """One message in chat form; keys without a value are left out, ``content`` is always there."""
+    """One message in chat form; keys without a value are left out, ``content`` is always there.
+
+    Content that is neither text nor a list of parts becomes its JSON.
+    """
     is_usual = type(role) is str and role in _CHAT_ROLES
+    if content is not None and type(content) not in (str, list):
+        content = as_text(content)
     message: Message = {"role": role if is_usual else normal_role(role), "content": content}
     if tool_calls:
         message["tool_calls"] = list(tool_calls)
@@ -111,10 +116,8 @@ def message_text(message: Message) -> str | None:
     content = message["content"]
     if content is None or isinstance(content, str):
         return content or None
-    if isinstance(content, list):
-        texts = [part["text"] for part in content if isinstance(part, dict) and "text" in part]
-        return "\n".join(texts) if texts else None
-    return content or None
+    texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return "\n".join(texts) if texts else None
 
 
 def tool_call_ids(message: Message) -> list[str]:
@@ -133,10 +136,7 @@ def read_action(reply: Message | None) -> Action:
     if reply is None:
         return Action()
     calls = [_read_tool_call(call) for call in reply.get("tool_calls", ())]
-    text = message_text(reply)
-    if text is not None and not isinstance(text, str):
-        return Action(text=text, tool_calls=calls)
-    return trusted(Action, {"text": text, "tool_calls": calls})
+    return trusted(Action, {"text": message_text(reply), "tool_calls": calls})
 
 
 def _read_tool_call(call: Mapping[str, Any]) -> ToolCall:
@@ -150,7 +150,7 @@ def _read_message(item: JSON) -> list[Message]:
         return [chat_message("user", item)]
     if not isinstance(item, dict):
         return []
-    kind = item.get("type")
+    kind = as_name(item.get("type"))
     if "role" not in item and kind in _CALL_PARTS | _RESULT_PARTS | _REASONING_PARTS:
         role = "tool" if kind in _RESULT_PARTS else "assistant"
         return _from_parts(role, [item], {})
@@ -170,7 +170,7 @@ def _from_parts(role: JSON, parts: Sequence[JSON], item: Mapping[str, Any]) -> l
     results: list[Message] = []
     reasoning: list[str] = []
     for part in map(_typed_part, parts):
-        kind = part.get("type") if isinstance(part, dict) else None
+        kind = as_name(part.get("type")) if isinstance(part, dict) else None
         if kind in _CALL_PARTS:
             calls.append(_tool_call(part))
         elif kind in _RESULT_PARTS:
@@ -238,7 +238,7 @@ def _join_content(parts: Sequence[JSON]) -> JSON:
 def _part_text(part: JSON) -> str | None:
     if isinstance(part, str):
         return part
-    if not isinstance(part, dict) or part.get("type", "text") not in _TEXT_PARTS | _REASONING_PARTS:
+    if not isinstance(part, dict) or as_name(part.get("type", "text")) not in _TEXT_PARTS | _REASONING_PARTS:
         return None
     return next(
         (part[key] for key in ("content", "text", "thinking") if isinstance(part.get(key), str)), None

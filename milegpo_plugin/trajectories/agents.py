@@ -22,14 +22,14 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
 
     The agent is the one that the call itself names, else the nearest named scope around it. A call
     outside every scope belongs to the scope that encloses it in time, if there is just one chain.
-    In another trace no call may be linked to that chain: who links its calls links all of them; and
-    the call's own trace must have no scopes.
+    In another trace no call may be linked to a scope: who links its calls links all of them. The
+    call's own trace must have no scopes then, and must not have lost the span that the call was below.
     """
     if evidence.scopes:
         chains = _Chains(evidence, calls)
         for call in calls:
             call.scopes = chains.around(call)
-        chains.linked = {id(call.scopes[-1]) for call in calls if call.scopes}
+        chains.linked = {call.scopes[-1].span.trace_id for call in calls if call.scopes}
         _assign_by_time([call for call in calls if not call.scopes], evidence.scopes, chains)
     for call in calls:
         call.agent = call.read.agent or _nearest_name(call.scopes)
@@ -52,9 +52,10 @@ class _Chains:
         self._nearest: Mapping[SpanKey, SpanKey | None] = nearest_ancestors(
             evidence.tree, spans, scopes.keys()
         )
-        self.linked: set[int] = set()
+        self.linked: set[str] = set()
         self._with_scopes = {scope.span.trace_id for scope in evidence.scopes}
         self._scopes = scopes
+        self._tree = evidence.tree
         self._cache: dict[SpanKey, Chain] = {}
 
     def around(self, call: Call) -> Chain:
@@ -74,7 +75,12 @@ class _Chains:
         trace_id = call.spans[0].trace_id
         if scope.span.trace_id == trace_id:
             return True
-        return trace_id not in self._with_scopes and id(self.from_scope(scope)[-1]) not in self.linked
+        if trace_id in self._with_scopes or scope.span.trace_id in self.linked:
+            return False
+        top = call.spans[0]
+        for ancestor in self._tree.ancestors(top):
+            top = ancestor
+        return top.parent_id is None
 
     def _chain(self, key: SpanKey) -> Chain:
         """From the scope at ``key`` outwards; a cycle in broken data ends the chain."""

@@ -33,7 +33,7 @@ def build_trajectories(spans: Sequence[Span], options: ReconstructOptions = _DEF
     rollouts = group_rollouts(calls)
     shared, skipped = share_evidence(rollouts, evidence)
     chosen, stale = choose_attempts(rollouts, shared, options.attempts)
-    skipped.extend(stale)
+    skipped += [*stale, *evidence.unreadable]
     trajectories: list[Trajectory] = []
     for rollout in chosen:
         assembled = assemble(rollout, shared[rollout], options)

@@ -22,10 +22,12 @@ from milegpo_plugin.adapters import (
 )
 from milegpo_plugin.trajectories.calls import is_incomplete
 from milegpo_plugin.trajectories.runs import merge_nested_runs
-from milegpo_plugin.types import Span
+from milegpo_plugin.types import Skipped, Span
 
 _PENDING: Final = "pending_span"
 _START: Final = attrgetter("start_ns")
+MALFORMED: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What reading an attribute of an unexpected type or form may raise: one span must not cost the others."""
 
 
 class Reading(NamedTuple):
@@ -46,6 +48,7 @@ class Evidence:
     tools: list[ToolRun] = field(default_factory=list)
     scopes: list[AgentScope] = field(default_factory=list)
     rewards: list[RewardSignal] = field(default_factory=list)
+    unreadable: list[Skipped] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -55,7 +58,12 @@ def read_evidence(spans: Iterable[Span]) -> Evidence:
     evidence = Evidence(ordered, SpanTree(ordered))
     evidence.counts.update(spans=len(ordered), duplicate_spans=duplicates)
     for span in ordered:
-        _read_span(span, evidence)
+        try:
+            _read_span(span, evidence)
+        except MALFORMED as error:
+            evidence.unreadable.append(
+                Skipped("span", span.span_id, f"{span.name!r} is malformed: {error!r}")
+            )
     evidence.tools = merge_nested_runs(evidence.tools, evidence.scopes, evidence.tree)
     evidence.counts.update(
         model_calls=len(evidence.readings), tool_runs=len(evidence.tools), rewards=len(evidence.rewards)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
@@ -20,6 +21,7 @@ from milegpo_plugin.adapters import AgentScope, ModelCall, SpanTree, dialect_of,
 from milegpo_plugin.adapters.messages import message_text, tool_call_ids
 from milegpo_plugin.adapters.values import first_text
 from milegpo_plugin.trajectories.calls import is_incomplete
+from milegpo_plugin.trajectories.evidence import MALFORMED
 from milegpo_plugin.trajectories.unions import Unions
 from milegpo_plugin.types import Message, Span
 
@@ -95,10 +97,14 @@ class Partition:
         trace = self._traces.setdefault(span.trace_id, _Trace())
         trace.by_platform = trace.by_platform or span.rollout_id is not None
         trace.keys.update(map(hash, _span_keys(span)))
+        if span.parent_id:
+            trace.parents[hash(span.span_id)] = hash(span.parent_id)
+        with suppress(*MALFORMED):  # whoever rebuilds the trace reports it
+            self._read(span, trace)
+
+    def _read(self, span: Span, trace: _Trace) -> None:
         _note_rewards(span, trace)
         span_id = hash(span.span_id)
-        if span.parent_id:
-            trace.parents[span_id] = hash(span.parent_id)
         dialect = dialect_of(span)
         if dialect is None:
             return

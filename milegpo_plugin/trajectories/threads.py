@@ -86,6 +86,12 @@ class _Threads:
         self._tail: dict[Call, Call] = {}
         self._contested = contested_calls(calls)
         self._unindexed: list[Call] = []
+        self._traces: set[str] = set()
+        self._rivals: set[Call] = set()
+        self._longest: dict[str, int] = {}
+        for call in calls:
+            trace_id = call.spans[0].trace_id
+            self._longest[trace_id] = max(self._longest.get(trace_id, 0), call.input_end)
         self._looks_ahead = False
         for call in calls:
             if call.read.response_id is not None:
@@ -99,6 +105,7 @@ class _Threads:
         named = self._by_response.get(call.read.previous_response_id or "") or self._dropped_turn(call)
         if named is not None and not self.descends(named, call):
             return _Link(named, 0)
+        distant: _Link | None = None
         unknown = 0
         messages = call.read.messages
         place = len(messages) - 1
@@ -108,12 +115,34 @@ class _Threads:
             if message["role"] == "assistant":
                 start = _start_of_turn(messages, place)
                 found = self._owner_of_turn(call, messages, start, place)
+                if found is not None and self._only_says_the_same(found, call, messages[start : place + 1]):
+                    distant, found = distant or self._distant(found, call, unknown), None
                 unknown += found is None
                 place = start
             if found is not None:
                 return _Link(found, unknown)
             place -= 1
-        return None
+        return distant
+
+    def _only_says_the_same(self, found: Call, call: Call, turn: Sequence[Message]) -> bool:
+        """Whether ``found`` said the same in another trace, while either trace tells where it goes on.
+
+        The call that wrote the turn may be lost: another rollout of the task often says the same.
+        """
+        if share_a_trace(found, call):
+            return False
+        if call.spans[0].trace_id not in self._traces and not self._goes_on(found):
+            return False
+        said = tool_call_ids(found.read.reply) if found.read.reply else []
+        return not any(call_id in said for message in turn for call_id in tool_call_ids(message))
+
+    def _distant(self, found: Call, call: Call, unknown: int) -> _Link | None:
+        """A link across traces, unless another call of ``found``'s trace goes on with it."""
+        return None if self._goes_on(found) else _Link(found, unknown)
+
+    def _goes_on(self, call: Call) -> bool:
+        """Whether a later call of the same trace has a longer history."""
+        return self._longest[call.spans[0].trace_id] > call.input_end
 
     def append(self, call: Call) -> None:
         """Put ``call`` at the end of its predecessor's thread, or begin one."""
@@ -122,6 +151,7 @@ class _Threads:
         self._root[call] = call if predecessor is None else self._root.get(predecessor, predecessor)
         self._tail[self._root[call]] = call
         self._unindexed.append(call)
+        self._traces.add(call.spans[0].trace_id)
 
     def _index_turns(self) -> None:
         """Index the turns of the calls that were appended since: many are linked by ids alone."""
@@ -239,8 +269,15 @@ class _Threads:
         rivals = [other for other in fitting if self._turns.is_open(other)]
         near = [other for other in rivals if share_a_trace(other, call)] or rivals
         if len(near) > 1:
+            self._rivals.update(near)
+        found = next(iter(near or fitting), None)
+        if found is not None and (found in self._rivals or self._is_taken(found, call)):
             call.flags.add("ambiguous_thread")
-        return next(iter(near or fitting), None)
+        return found
+
+    def _is_taken(self, found: Call, call: Call) -> bool:
+        """Whether a call of another trace goes on with ``found`` already."""
+        return not self._turns.is_open(found) and not share_a_trace(found, call)
 
 
 def _calls_others(reply: Message | None, turn_ids: frozenset[str]) -> bool:
