@@ -52,8 +52,9 @@ class PolicyServer:
             prefix_bytes=int(self.settings.prefix_cache_mb * 2**20),
         )
         self._socket: socket.socket | None = None
+        # Without log_config=None uvicorn gives every server of the process handlers that print.
         config = uvicorn.Config(
-            self.app(), log_level="warning", access_log=False, timeout_graceful_shutdown=2
+            self.app(), log_config=None, log_level="warning", access_log=False, timeout_graceful_shutdown=2
         )
         self._http = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve, name="policy-http", daemon=True)

@@ -116,7 +116,7 @@ class _Threads:
                 start = _start_of_turn(messages, place)
                 found = self._owner_of_turn(call, messages, start, place)
                 if found is not None and self._only_says_the_same(found, call, messages[start : place + 1]):
-                    distant, found = distant or self._distant(found, call, unknown), None
+                    distant, found = distant or self._distant(found, unknown), None
                 unknown += found is None
                 place = start
             if found is not None:
@@ -136,8 +136,8 @@ class _Threads:
         said = tool_call_ids(found.read.reply) if found.read.reply else []
         return not any(call_id in said for message in turn for call_id in tool_call_ids(message))
 
-    def _distant(self, found: Call, call: Call, unknown: int) -> _Link | None:
-        """A link across traces, unless another call of ``found``'s trace goes on with it."""
+    def _distant(self, found: Call, unknown: int) -> _Link | None:
+        """A link across traces, unless ``found``'s own trace goes on with it."""
         return None if self._goes_on(found) else _Link(found, unknown)
 
     def _goes_on(self, call: Call) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -338,3 +339,17 @@ def test_a_stopped_server_is_reported_and_frees_its_port(make_policy: Callable[.
     again = PolicyServer(make_policy(), ServerSettings(port=port))
     with again, pytest.raises(TrainingError, match=f"cannot listen on 127.0.0.1:{port}"):
         PolicyServer(make_policy(), ServerSettings(port=port)).start()
+
+
+def test_a_server_leaves_the_logging_of_other_servers_in_the_process_alone(policy: Policy) -> None:
+    """A platform's server may be answering while ours is made: its lines must not reach the terminal."""
+    loggers = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error")]
+    kept = [logging.NullHandler() for _ in loggers]
+    for logger, handler in zip(loggers, kept, strict=True):
+        logger.addHandler(handler)
+    before = [list(logger.handlers) for logger in loggers]
+    PolicyServer(policy)
+    after = [list(logger.handlers) for logger in loggers]
+    for logger, handler in zip(loggers, kept, strict=True):
+        logger.removeHandler(handler)
+    assert after == before
