@@ -18,6 +18,7 @@ from benchmarks.ground_truth.mdps import Floats
 from benchmarks.ground_truth.statistics import Interval, interval
 from benchmarks.learning.params import Params
 from benchmarks.learning.runs import Job, Metrics
+from benchmarks.learning.speed import speed_table
 
 FIELDS: Final = {
     "success": "success",
@@ -102,7 +103,14 @@ class Results:
         for game in self.params.games:
             if any(line["game"] == game for line in self.lines):
                 yield from ["", f"## {game}", "", *self._table(game)]
-        yield from ["", "![Training success over iterations](learning.svg)"]
+        yield from ["", "![Training success over iterations](learning.svg)", "", "## Speed", ""]
+        yield (
+            "Over the iterations of all runs: median [10%, 90%]. Rollouts of a whole iteration; tokens of the policy while "
+            "it plays, and again while it is updated. Several runs went on at once, so a rate is that of one of them."
+        )
+        yield ""
+        rollouts = budget["tasks_per_iteration"] * budget["rollouts_per_task"]
+        yield from speed_table(self.params.games, self.lines, rollouts)
 
     def _table(self, game: str) -> Iterable[str]:
         names = [

@@ -32,8 +32,8 @@ def page(measured: Measured, *, machine: str, load: float) -> str:
         [
             "# A day of 10⁶ rollouts",
             "",
-            f"`make bench-scale` on {machine}; {load:.1f} processes wanted a core when it began, so times on the "
-            "clock are those of a busy machine; rates are per second of processor time. "
+            f"`make bench-scale` on {machine}; {load:.1f} processes wanted a core when it began; rates are per second "
+            "of processor time. "
             f"A rollout has {STEPS} steps and {SPANS} spans, each model call with the history so far; a group has "
             f"{GROUP} rollouts, spread over the files. Needed: {NEEDED:.1f} rollouts, {NEEDED * STEPS:.0f} steps and "
             f"{NEEDED * SPANS:.0f} spans a second. [docs/scale.md](../scale.md) says what follows from it.",

@@ -69,7 +69,7 @@ def test_a_run_trains_and_is_the_same_again(
 def record(iteration: int, success: float | None) -> dict[str, float | int | None]:
     seconds = {f"seconds/{part}": 1.0 for part in ("collect", "credit", "update")} if iteration else {}
     held_out = {"validation/success": 0.5} if iteration in (0, 2) else {}
-    credit = {"credit/step_credit": 0.25} if iteration else {}
+    credit = {"credit/step_credit": 0.25, "learner/tokens": 600.0} if iteration else {}
     return {"iteration": iteration, "success": success, **seconds, **held_out, **credit}
 
 
@@ -95,3 +95,11 @@ def test_the_table_compares_runs_of_the_same_seed(params: Params, tmp_path: Path
     (row,) = [line for line in text.splitlines() if line.startswith("| gigpo")]
     assert "+0.200 [+0.200, +0.200] *" in row
     assert (tmp_path / "learning.svg").stat().st_size > 1000
+
+
+def test_the_report_says_how_fast_the_runs_were(params: Params, tmp_path: Path) -> None:
+    results = Results.read(tmp_path / "learning.csv", params)
+    results.add(Job("coin", "grpo", 0), [record(0, None), record(1, 0.5), record(2, 0.5)])
+    results.write_report(tmp_path, "make bench-learning")
+    text = (tmp_path / "learning.md").read_text(encoding="utf-8")
+    assert "| coin | 1 [1, 1] | 600 [600, 600] | 600 [600, 600] | 33.3% | 33.3% | 33.3% |" in text

@@ -2,7 +2,7 @@
 
 Usage::
 
-    trainer = agentlightning.Trainer(algorithm=MileGPO(config, credit="webshop"), n_runners=16)
+    trainer = agentlightning.Trainer(algorithm=MileGPO(config, credit="robust"), n_runners=16)
     trainer.fit(my_agent, train_dataset=tasks, val_dataset=held_out)
 """
 
