@@ -52,6 +52,13 @@ class AgentOps(Dialect):
         )
 
     @override
+    def read(self, span: Span, tree: SpanTree) -> tuple[ModelCall | None, ToolRun | None, AgentScope | None]:
+        """Only a span with a kind is a tool or an agent."""
+        if semconv.AGENTOPS_SPAN_KIND in span.attributes:
+            return super().read(span, tree)
+        return self.read_call(span, tree), None, None
+
+    @override
     def read_call(self, span: Span, tree: SpanTree) -> ModelCall | None:
         """An ``openai.chat.completion`` span with its ``tool_call.*`` children."""
         if span.name != semconv.AGENTOPS_CALL_SPAN:

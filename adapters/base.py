@@ -110,6 +110,10 @@ class Dialect(ABC):
 
     name: ClassVar[str]
 
+    def read(self, span: Span, tree: SpanTree) -> tuple[ModelCall | None, ToolRun | None, AgentScope | None]:
+        """All that ``span`` is; a span that agents' messages were copied to may be a call and an agent."""
+        return self.read_call(span, tree), self.read_tool(span), self.read_agent(span)
+
     @abstractmethod
     def recognises(self, span: Span) -> bool:
         """Whether ``span`` was written by this instrumentation. Called for every span: be quick."""

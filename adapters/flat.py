@@ -7,7 +7,7 @@ built when they are looked at: of a long history usually only the end is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from typing import Final, NamedTuple, overload
 
@@ -25,12 +25,15 @@ class CallKeys(NamedTuple):
 
 
 PLAIN_KEYS: Final = CallKeys()
-_USUAL_LENGTH: Final = 1024
+_USUAL_BITS: Final = 10
+"""Role keys of conversations of 2 to this many messages are kept: a look-up is cheaper than making them."""
 _KEYS_KEPT: Final = 4096
 
 
 class FlatMessages(Sequence[Message]):
     """Messages ``first`` to ``last`` of a request, each built by ``read`` at its first use."""
+
+    __slots__ = ("_built", "_read", "first_index")
 
     def __init__(self, first: int, last: int, read: Callable[[int], Message]) -> None:
         self.first_index = first
@@ -55,7 +58,7 @@ class FlatMessages(Sequence[Message]):
         return message
 
 
-def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
+def flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
     """The complete messages under ``prefix``, up to the newest.
 
     A message is complete when it has a role: the role is written first, so it is evicted first.
@@ -64,35 +67,33 @@ def flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
     return FlatMessages(first, last, partial(_read_message, attributes, prefix))
 
 
-def message_range(attributes: Mapping[str, JSON], prefix: str, role: str) -> tuple[int, int]:
+def message_range(attributes: dict[str, JSON], prefix: str, role: str) -> tuple[int, int]:
     """The first and the last index of the run of roles that ends with the newest; (0, -1) for none."""
-    known = _role_keys(prefix, role)
-    present: Collection[int] = list(map(known.__getitem__, known.keys() & attributes.keys()))
-    last = max(present, default=-1)
-    if last in (-1, _USUAL_LENGTH - 1):
-        present = _role_numbers(attributes, prefix, role)
-        last = max(present, default=-1)
-    first = min(present, default=0)
-    if last - first + 1 > len(present):
-        first = last
-        while first - 1 in present:
-            first -= 1
-    return first, last
+    keys, numbers = _role_keys(prefix, role, _USUAL_BITS)
+    is_role: Callable[[str], bool] = numbers.__contains__
+    newest = next(filter(is_role, reversed(attributes)), None)  # writers count upwards
+    last = -1 if newest is None else numbers[newest]
+    if newest is None or keys[last + 1] in attributes:
+        last = _highest(attributes, prefix, role)
+        keys, _ = _role_keys(prefix, role, max(_USUAL_BITS, (last + 1).bit_length()))
+    first = last
+    while first > 0 and keys[first - 1] in attributes:
+        first -= 1
+    return max(first, 0), last
 
 
 @cache
-def _role_keys(prefix: str, role: str) -> dict[str, int]:
-    """The role keys of conversations of usual length; a look-up is cheaper than taking keys apart."""
-    return {f"{prefix}{number}{role}": number for number in range(_USUAL_LENGTH)}
+def _role_keys(prefix: str, role: str, bits: int) -> tuple[list[str], dict[str, int]]:
+    """The role keys of 2 to the ``bits`` messages and the next, and their numbers, but for the next."""
+    keys = [f"{prefix}{number}{role}" for number in range((1 << bits) + 1)]
+    return keys, {key: number for number, key in enumerate(keys[:-1])}
 
 
-def _role_numbers(attributes: Mapping[str, JSON], prefix: str, role: str) -> set[int]:
+def _highest(attributes: Mapping[str, JSON], prefix: str, role: str) -> int:
+    """The highest number of a message with a role; -1 for none."""
     start, end = len(prefix), -len(role)
-    return {
-        int(key[start:end])
-        for key in attributes
-        if key.endswith(role) and key.startswith(prefix) and key[start:end].isdecimal()
-    }
+    numbers = (key[start:end] for key in attributes if key.endswith(role) and key.startswith(prefix))
+    return max((int(number) for number in numbers if number.isdecimal()), default=-1)
 
 
 def flat_tool_calls(fields: Mapping[str, JSON], prefix: str, names: CallKeys) -> list[dict[str, JSON]]:

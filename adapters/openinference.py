@@ -75,7 +75,7 @@ class OpenInferenceDialect(Dialect):
             **{**raw, **{name: value for name, value in known.items() if value is not None}},
         )
 
-    def read_request(self, attributes: Mapping[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
+    def read_request(self, attributes: dict[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
         """The messages and the place of the first one.
 
         The raw request stands in where the flattened messages lost their beginning.
@@ -95,7 +95,7 @@ class OpenInferenceDialect(Dialect):
         """The fields of ``ModelCall`` that ``output.value`` tells."""
         return read_completion(parse_json(attributes.get(semconv.OI_OUTPUT_VALUE)))
 
-    def read_reply(self, attributes: Mapping[str, JSON], raw: Message | None) -> Message | None:
+    def read_reply(self, attributes: dict[str, JSON], raw: Message | None) -> Message | None:
         """The assistant message: the flattened one, else that of ``output.value``."""
         return merge_replies(read_flat_messages(attributes, semconv.OI_OUTPUT_MESSAGES)) or raw
 
@@ -155,7 +155,7 @@ def is_from(span: Span, library: str) -> bool:
     )
 
 
-def read_flat_messages(attributes: Mapping[str, JSON], prefix: str) -> FlatMessages:
+def read_flat_messages(attributes: dict[str, JSON], prefix: str) -> FlatMessages:
     """The complete messages under ``prefix``, up to the newest."""
     first, last = message_range(attributes, prefix, ".message.role")
     return FlatMessages(first, last, lambda number: _message(attributes, f"{prefix}{number}.message."))

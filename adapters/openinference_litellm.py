@@ -6,7 +6,7 @@ The raw reply is JSON, with token ids, only when the reply has no text; else it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from typing_extensions import override
 
@@ -25,6 +25,6 @@ class OpenInferenceLiteLLM(OpenInferenceDialect):
         return is_from(span, "litellm")
 
     @override
-    def read_request(self, attributes: Mapping[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
+    def read_request(self, attributes: dict[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
         raw = self.read_raw_request(request)
         return (raw, 0) if raw else super().read_request(attributes, request)

@@ -37,7 +37,7 @@ class OpenInferenceOpenAIAgents(OpenInferenceDialect):
         )
 
     @override
-    def read_request(self, attributes: Mapping[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
+    def read_request(self, attributes: dict[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
         """The system is written first: as long as it is there, no message was evicted."""
         messages, first_index = super().read_request(attributes, request)
         return messages, 0 if semconv.OI_LLM_SYSTEM in attributes else first_index

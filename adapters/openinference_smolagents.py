@@ -56,7 +56,7 @@ class OpenInferenceSmolagents(OpenInferenceDialect):
         )
 
     @override
-    def read_request(self, attributes: Mapping[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
+    def read_request(self, attributes: dict[str, JSON], request: JSON) -> tuple[Sequence[Message], int]:
         """The flattened messages: the raw request is Python reprs of them."""
         flat = read_flat_messages(attributes, semconv.OI_INPUT_MESSAGES)
         first = flat.first_index
@@ -72,7 +72,7 @@ class OpenInferenceSmolagents(OpenInferenceDialect):
         return {**fields, "reply": reply or fields.get("reply")}
 
     @override
-    def read_reply(self, attributes: Mapping[str, JSON], raw: Message | None) -> Message | None:
+    def read_reply(self, attributes: dict[str, JSON], raw: Message | None) -> Message | None:
         """The raw reply first: flattened, the reasoning is one more text."""
         return raw or super().read_reply(attributes, raw)
 

@@ -101,7 +101,9 @@ def _link(link: Any) -> SpanLink:
 
 
 def _hex(text: str | None) -> str:
-    return (text or "").removeprefix("0x").lower()
+    if not text:
+        return ""
+    return text.removeprefix("0x").lower()
 
 
 def _fields(owner: Any) -> Mapping[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Final
 
 from milegpo_plugin import semconv
 from milegpo_plugin.trajectories.calls import Call
@@ -24,8 +22,6 @@ from milegpo_plugin.trajectories.steps import (
 )
 from milegpo_plugin.trajectories.tasks import task_of
 from milegpo_plugin.types import Skipped, Step, Trajectory
-
-_SPAN_ID: Final = attrgetter("span_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +109,11 @@ def _lift_missing_token_ids(steps: Sequence[Step]) -> bool:
 def _has_orphan(calls: Sequence[Call], evidence: RolloutEvidence) -> bool:
     """Whether the parent of a call's outermost span was not recorded."""
     parents = {call.spans[0].parent_id for call in calls} - {None}
-    return bool(parents.difference(map(_SPAN_ID, evidence.spans)))
+    for span in evidence.spans:
+        if not parents:
+            break
+        parents.discard(span.span_id)
+    return bool(parents)
 
 
 def _has_failed(last: Call, evidence: RolloutEvidence) -> bool:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from milegpo_plugin import semconv
 from milegpo_plugin.adapters import (
     AgentScope,
-    Dialect,
     ModelCall,
     RewardSignal,
     SpanKey,
@@ -114,17 +113,11 @@ def _read_span(span: Span, evidence: Evidence) -> None:
     if dialect is None:
         evidence.counts["unknown_spans"] += 1
         return
-    call = dialect.read_call(span, evidence.tree)
+    call, tool, scope = dialect.read(span, evidence.tree)
     if call is not None:
         evidence.readings.append(Reading(call, dialect.name, _flags(call)))
-    _read_structure(span, dialect, evidence)
-
-
-def _read_structure(span: Span, dialect: Dialect, evidence: Evidence) -> None:
-    tool = dialect.read_tool(span)
     if tool is not None:
         evidence.tools.append(tool)
-    scope = dialect.read_agent(span)
     if scope is not None:
         evidence.scopes.append(scope)
 

@@ -98,9 +98,12 @@ def _end_of_answer(call: Call, predecessor: Call, offset: int) -> int | None:
     messages, earlier = call.read.messages, predecessor.read
     if not 0 <= offset < len(messages):
         return None
+    end, reply = _end_of_turn(messages, offset), earlier.reply
+    ids = tool_call_ids(reply) if reply is not None and end > offset else []
+    if ids and tool_call_ids(messages[offset]) == ids:
+        return end
     if offset and earlier.messages and not same_message(messages[offset - 1], earlier.messages[-1]):
         return None
-    end, reply = _end_of_turn(messages, offset), earlier.reply
     if end == offset or reply is None or is_incomplete(earlier) or is_reply(messages[offset], reply):
         return end
     turn = messages[offset:end]

@@ -109,12 +109,11 @@ class Partition:
         if dialect is None:
             return
         time = (span.start_ns, span.end_ns)
-        call = dialect.read_call(span, _NO_TREE)
+        call, _, scope = dialect.read(span, _NO_TREE)
         if call is not None:
             trace.calls[span_id] = time
             trace.keys.update(map(hash, _call_keys(call)))
             _note_turns(call, span_id, trace)
-        scope = dialect.read_agent(span)
         if scope is not None:
             trace.scopes[span_id] = time
             trace.keys.update(map(hash, _scope_keys(scope)))
