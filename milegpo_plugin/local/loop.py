@@ -89,6 +89,8 @@ class TrainingLoop:
             due = self.iteration % self.config.train.validate_every == 0
             last = self.iteration == self.config.train.iterations
             await self._finish(metrics, validation, validate=due or last)
+            if not last:
+                _heed_cancellation()
 
     def _draw(self, tasks: Sequence[Task]) -> list[Task]:
         """The tasks of this iteration; a pure function of seed and iteration, so a resume repeats it."""
@@ -104,6 +106,7 @@ class TrainingLoop:
             validation=False,
             on_progress=lambda done: self.observer.on_rollouts("rollouts", done, total),
         )
+        _heed_cancellation()
         self.observer.on_rollouts("update", total, total)
         filled = fill_token_ids(collected.trajectories, self.policy.records)
         collected = replace(collected, trajectories=filled)
@@ -172,6 +175,13 @@ class TrainingLoop:
         """Write the named checkpoint; a resume starts from ``last``."""
         extra = {"iteration": self.iteration, "best": self.best, "elapsed": self._seconds()}
         checkpoints.save(self.directory.checkpoint(name), self.policy, self.learner, extra)
+
+
+def _heed_cancellation() -> None:
+    """Stop when Ctrl-C cancelled this task and a library swallowed it (``wait_for`` before Python 3.12 does)."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _credit(collected: Collected, config: TrainConfig) -> Credit:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,32 @@ def test_a_run_that_stopped_after_its_first_validation_does_not_repeat_it(
     assert phases(policy, tmp_path, resume=False) == ["validation", "training"]
     assert phases(policy, tmp_path, resume=True) == ["training"]
     assert [line["iteration"] for line in RunDirectory(tmp_path, resume=True).read_metrics()] == [0]
+
+
+class Deaf(Judge):
+    """A platform that swallows a cancellation in its second training iteration."""
+
+    async def __call__(self, tasks: Any, *, repeats: int, validation: bool, on_progress: Any) -> Collected:
+        collected = await super().__call__(
+            tasks, repeats=repeats, validation=validation, on_progress=on_progress
+        )
+        self.phases.append("validation" if validation else "training")
+        task = asyncio.current_task()
+        if self.phases.count("training") == 2 and task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        return collected
+
+
+def test_ctrl_c_that_the_platform_swallows_stops_the_run_all_the_same(
+    policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrainingLoop, "_update", lambda loop, rows: {})
+    config = TrainConfig.load({"train": {"iterations": 4, "validate_every": 4}})
+    platform, directory = Deaf([0.0]), RunDirectory(tmp_path)
+    loop = TrainingLoop(config, policy, Learner(policy), platform, directory, Silent())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(loop.run(TASKS, TASKS))
+    assert platform.phases == ["validation", "training", "training"]
+    assert [line["iteration"] for line in directory.read_metrics()] == [0, 1]
