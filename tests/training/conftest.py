@@ -87,6 +87,7 @@ class Workspace:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's job ignores it
         )
         while process.poll() is None and not any(m["iteration"] == iteration for m in self.metrics()):
             time.sleep(0.1)
