@@ -99,7 +99,7 @@ class AgentOps(Dialect):
     def read_agent(self, span: Span) -> AgentScope | None:
         """A session, agent, workflow or crew of ``agentops.start_trace`` or a decorator."""
         kind = span.attributes.get(semconv.AGENTOPS_SPAN_KIND)
-        if kind is None or as_name(kind) not in _SCOPE_KINDS:
+        if as_name(kind) not in _SCOPE_KINDS:
             return None
         name = span.name.removesuffix(".agent") if kind == "agent" else None
         return AgentScope(span=span, name=name)

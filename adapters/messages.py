@@ -64,12 +64,11 @@ def chat_message(
 
 def chat_tool_call(call_id: JSON, name: JSON, arguments: JSON) -> dict[str, JSON]:
     """One tool call in chat form."""
-    text = arguments if type(arguments) is str else as_text(arguments)
-    called = name if type(name) is str else as_text(name)
+    text = as_text(arguments)
     return {
         "id": as_name(call_id),
         "type": "function",
-        "function": {"name": called or "", "arguments": "{}" if text is None else text},
+        "function": {"name": as_text(name) or "", "arguments": "{}" if text is None else text},
     }
 
 

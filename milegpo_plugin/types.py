@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -40,8 +39,9 @@ class SpanLink:
 class Span:
     """One finished OpenTelemetry span, whatever file or store it came from.
 
-    Nobody changes one (a frozen dataclass takes several times as long to make). Ids are lowercase hex. Times are nanoseconds since the epoch. ``rollout_id``
-    and ``attempt_id`` are set when a platform knows them.
+    Nobody changes one (a frozen dataclass takes several times as long to make). Ids are lowercase hex.
+    Times are nanoseconds since the epoch. ``rollout_id`` and ``attempt_id`` are set when a platform
+    knows them.
     """
 
     trace_id: str
@@ -79,20 +79,14 @@ _set = object.__setattr__
 def trusted(model: type[Record], fields: dict[str, Any]) -> Record:
     """An instance of ``fields``, neither checked nor copied: all fields of ``model``, in order, of right types.
 
-    ``model_construct`` does the same more slowly, since it looks for aliases and defaults. All records share
-    the set of their set fields: pydantic adds none but the fields of the model, and they are in it.
+    ``model_construct`` does the same more slowly, since it looks for aliases and defaults.
     """
     record: Record = _new(model)
     _set(record, "__dict__", fields)
-    _set(record, "__pydantic_fields_set__", _all_fields(model))
+    _set(record, "__pydantic_fields_set__", set(fields))
     _set(record, "__pydantic_extra__", {})
     _set(record, "__pydantic_private__", None)
     return record
-
-
-@cache
-def _all_fields(model: type[BaseModel]) -> set[str]:
-    return set(model.model_fields)
 
 
 class ToolCall(_Record):

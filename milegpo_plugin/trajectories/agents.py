@@ -32,14 +32,7 @@ def assign_agents(calls: Sequence[Call], evidence: Evidence) -> None:
         chains.linked = {call.scopes[-1].span.trace_id for call in calls if call.scopes}
         _assign_by_time([call for call in calls if not call.scopes], evidence.scopes, chains)
     for call in calls:
-        call.agent = call.read.agent or _nearest_name(call.scopes)
-
-
-def _nearest_name(chain: Sequence[AgentScope]) -> str | None:
-    for scope in chain:
-        if scope.name:
-            return scope.name
-    return None
+        call.agent = call.read.agent or next((scope.name for scope in call.scopes if scope.name), None)
 
 
 class _Chains:

@@ -32,8 +32,7 @@ def apply_declared(trajectory: Trajectory, starts_ns: Sequence[int], spans: Iter
     """
     places: defaultdict[int, list[Declared]] = defaultdict(list)
     skipped = []
-    events = [span for span in spans if semconv.AGL_EVENT_TYPE in span.attributes]
-    for declared in filter(None, map(read_declared, events)):
+    for declared in filter(None, map(read_declared, spans)):
         if declared.text is None:
             reason = f"a {declared.kind} event without content"
             skipped.append(Skipped("event", declared.span.span_id, reason))

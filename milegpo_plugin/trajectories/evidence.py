@@ -106,9 +106,7 @@ def _fullness(span: Span) -> tuple[int, int, int, bool, str]:
 def _read_span(span: Span, evidence: Evidence) -> None:
     if span.attributes.get(semconv.LOGFIRE_SPAN_TYPE) == _PENDING:
         return
-    rewards = read_rewards(span)
-    if rewards:
-        evidence.rewards.extend(rewards)
+    evidence.rewards.extend(read_rewards(span))
     dialect = dialect_of(span)
     if dialect is None:
         evidence.counts["unknown_spans"] += 1

@@ -39,7 +39,7 @@ def join_tool_results(observation: Sequence[Message], reply: Message | None) -> 
     if not open_ids:
         return list(observation)
     answered = [message.get("tool_call_id") for message in observation]
-    free = [call_id for call_id in open_ids if call_id not in answered] if answered != open_ids else ()
+    free = [call_id for call_id in open_ids if call_id not in answered]
     if not free:
         return list(observation)
     joined: list[Message] = []
@@ -104,7 +104,7 @@ def _end_of_answer(call: Call, predecessor: Call, offset: int) -> int | None:
         return end
     if offset and earlier.messages and not same_message(messages[offset - 1], earlier.messages[-1]):
         return None
-    if end == offset or reply is None or is_incomplete(earlier) or is_reply(messages[offset], reply):
+    if end == offset or reply is None or is_incomplete(earlier):
         return end
     turn = messages[offset:end]
     return end if any(is_reply(message, reply) for message in turn) or _is_split(turn, reply) else None

@@ -89,11 +89,10 @@ class _Threads:
         self._traces: set[str] = set()
         self._rivals: set[Call] = set()
         self._longest: dict[str, int] = {}
+        self._looks_ahead = False
         for call in calls:
             trace_id = call.spans[0].trace_id
             self._longest[trace_id] = max(self._longest.get(trace_id, 0), call.input_end)
-        self._looks_ahead = False
-        for call in calls:
             if call.read.response_id is not None:
                 self._by_response.setdefault(call.read.response_id, call)
             for call_id in tool_call_ids(call.read.reply) if call.read.reply else ():
@@ -141,7 +140,7 @@ class _Threads:
         return None if self._goes_on(found) else _Link(found, unknown)
 
     def _goes_on(self, call: Call) -> bool:
-        """Whether a later call of the same trace has a longer history."""
+        """Whether a call of the same trace has a longer history."""
         return self._longest[call.spans[0].trace_id] > call.input_end
 
     def append(self, call: Call) -> None:

@@ -35,6 +35,13 @@ def test_a_trusted_step_is_a_checked_one():
     assert Step.model_validate_json(quick.model_dump_json()).model_extra == {"milestones": ["door"]}
 
 
+def test_what_is_added_to_one_trusted_step_shows_on_no_other():
+    changed, other = trusted(Step, dict(FIELDS)), trusted(Step, dict(FIELDS))
+    changed.note = "new"
+    assert other.model_fields_set == set(FIELDS)
+    assert other.model_extra == {}
+
+
 @pytest.mark.parametrize("model", [Step, Action, ToolCall])
 def test_a_rebuilt_record_has_every_field_in_order(load_capture, model):
     steps = build_trajectories(load_capture("agentlightning03_agentops")).trajectories[0].steps
